@@ -55,7 +55,7 @@ def draw(build, folder, out):
 def listing(build, folder):
     """Seconds until qkscope heads has listed some of them."""
     start = time.perf_counter()
-    subprocess.run([build / "qkscope", "heads", folder, "--where", "category == mixed and abs(r_k) > 0.5", "--sort", "-r_q"],
+    subprocess.run([build / "qkscope", "heads", folder, "--where", "category == 'mixed' and abs(r_k) > 0.5", "--sort", "-r_q"],
                    check=True, stdout=subprocess.DEVNULL)
     return time.perf_counter() - start
 

@@ -7,8 +7,8 @@
  *     qkscope analyze capture
  *
  * Of each text the sink says beforehand which positions it keeps, so only their vectors leave the
- * model. Texts may come in any order and from any thread, and a run that is stopped goes on when
- * it is started again. */
+ * model. Vectors may come from any thread, and a run that is stopped goes on when it is
+ * started again. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -114,10 +114,11 @@ typedef enum qk_rope_stage {
 
 /* ==== the sink ============================================================================ */
 
-/* Makes a capture of vectors that are put into it, text by text, in any order and from any
- * thread: the bytes are the same. Texts are numbered; blocks of them are finished one by one, and a
- * run that was stopped, by whatever means, goes on behind the last finished block. Several
- * processes may make one capture, each with a shard of the blocks; the last one puts it together.
+/* Makes a capture of vectors that are put into it, text by text, from any thread: the bytes are the same.
+ * Texts are numbered, and neighbours are a block. Blocks come in any order, and so do the vectors of texts
+ * that are open; the texts of a block begin in theirs. A run that was stopped, by whatever means, goes on behind the
+ * last finished block. Several processes may make one capture, each with a shard of the blocks; the last one
+ * puts it together.
  *
  *     qk_sink_settings settings;
  *     qk_sink_settings_default(&settings);
@@ -170,8 +171,9 @@ typedef struct qk_sink_settings {
     uint64_t reservoir_seed;
     qk_layout layout;
     /* the texts, of all shards */
-    int64_t num_texts;  /* sequences that are run; windows of a long text are one each */
-    int64_t num_tokens; /* in all of them; 0 = not known: a block is one text then */
+    int64_t num_texts; /* sequences that are run; windows of a long text are one each */
+    int64_t
+        num_tokens; /* in all of them; 0 = not known: blocks may be as short as a text then */
     /* What else decides the bytes, such as names of the texts: a JSON object. A run goes on only
      * where it, and the settings above, are the same; it is "run" in capture.json. NULL = nothing
      * else. */
@@ -186,7 +188,7 @@ typedef struct qk_sink_settings {
     void *user; /* of token_string */
     /* running */
     qk_shard shard;
-    /* Threads and progress are those of qk_sink_finish: "files", "levels" of sums. */
+    /* Threads and progress are those of qk_sink_finish: "blocks", "files", "layers" of sums. */
     qk_context context;
 } qk_sink_settings;
 
@@ -207,7 +209,8 @@ QK_API bool qk_sink_is_complete(const qk_sink *sink);
 /* Whether this process is to run a text: it is of its shard, and not finished. */
 QK_API bool qk_sink_wants(const qk_sink *sink, int64_t number);
 
-/* How many texts make a block. It follows from the numbers of texts and tokens. */
+/* How many texts make a block: 0 .. n - 1 are the first, and so on. It follows from the numbers of texts and tokens, and of
+ * groups where moments are kept. */
 QK_API int64_t qk_sink_block_texts(const qk_sink *sink);
 
 /* Texts, and tokens of them, that were finished when the sink was opened, by this shard or others. */
@@ -228,6 +231,7 @@ typedef struct qk_sink_text {
     const int64_t *text_id;
     const uint64_t *checksum; /* of the tokens of that text, for examples.csv; NULL: none */
 } qk_sink_text;
+/* QK_ERR_ARGUMENT: it is not wanted, or texts of its block come before it. */
 QK_API QK_MUST_CHECK qk_status qk_sink_begin(qk_sink *sink, const qk_sink_text *text,
                                              qk_error *err);
 

@@ -146,7 +146,7 @@ class Results:
         """A row a head, of the heads of which a condition holds, with numbers from all tables: what `qkscope heads`
         lists, in full.
 
-            results.heads_summary("category == position-dominated and probability >= 0.95", sort="-bias_strength",
+            results.heads_summary("category == 'position-dominated' and probability >= 0.95", sort="-bias_strength",
                                   columns=["layer", "q_head", "r_q", "bias_strength"]).to_pandas()
 
         where     condition on columns (docs/heads.md); None: all heads

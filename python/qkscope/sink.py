@@ -63,7 +63,8 @@ class _Calls:
 
 
 class Sink:
-    """Makes a capture of vectors that are put into it, in any order and from any thread: the bytes are the same.
+    """Makes a capture of vectors that are put into it, from any thread: the bytes are the same. Texts of a block (`block_texts`
+    neighbours) begin in their order; blocks, and vectors of texts that are open, come in any.
 
         model = qkscope.Model("mine", num_layers=2, num_q_heads=4, num_k_heads=2, head_dim=64)
         with qkscope.Sink("capture", model=model, texts=10, keep="moments,reservoir=8") as sink:
@@ -86,7 +87,7 @@ class Sink:
     force           replace a capture or an unfinished run that is there; it stays until the new one is complete
     threads         for putting files together at the end; None or 0: all processors
     model, texts    with both the sink is open at once, else by `open`; texts: number of sequences of all shards
-    tokens          in all texts; 0: not known, and a block is one text
+    tokens          in all texts; 0: not known, and a block may be as short as a text
     run             what else decides the bytes, such as names of the texts: a dict that JSON can hold. A run goes on
                     only where it and the settings above are the same. It is "run" in capture.json.
     extra           dict of further keys for capture.json
@@ -265,7 +266,7 @@ class Sink:
 
     def begin(self, number: int, tokens: int, *, example_id: int | None = None, ids: Any = None, source: str = "",
               source_id: str = "", truncated: bool = False, window: int = 0, first_token: int = 0) -> None:
-        """A text that is about to be run. Its positions are 0 .. tokens - 1.
+        """A text that is about to be run, behind those of its block that come before it. Its positions are 0 .. tokens - 1.
 
         example_id: of its rows, a whole number (qkscope.example_id makes one of a text); None: its number.
         ids: its tokens, for token_strings. source, source_id: in examples.csv, where it comes from and what it is

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Causal tests of heads: the order of events. A unit is a text, or a window of a long one, with all its branches. */
+/* Causal tests of heads: the order of events. A unit is some texts, or windows of long ones, with all
+ * their branches: the sums of one text behind those of the other. */
 #include "ablation/ablation.h"
 
 #include <inttypes.h>
@@ -7,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -16,7 +18,8 @@
 #include "tables/manifest.h"
 #include "tokenizer/tokenizer.h"
 
-enum { UNIT_NAME = 24 };
+enum { UNIT_NAME = 24, MOST_UNITS = 64 };
+#define UNITS ".units"
 
 /* ---- what the run is --------------------------------------------------------------------- */
 
@@ -98,15 +101,15 @@ static qk_status time_text(qk__ablation *a, size_t number, qk_tokens *tokens, qk
 
 /* ---- units ------------------------------------------------------------------------------- */
 
-typedef struct unit {
-    qk__ablation *ablation;
-    size_t number;
-    const qk_tokens *tokens;
-} unit;
-
-static void name_unit(size_t number, char name[UNIT_NAME])
+static void name_unit(int64_t number, char name[UNIT_NAME])
 {
-    snprintf(name, UNIT_NAME, "t%08zu", number);
+    snprintf(name, UNIT_NAME, "t%06lld", (long long)number);
+}
+
+static int64_t texts_of_unit(const qk__ablation *a, int64_t number)
+{
+    const int64_t left = (int64_t)a->num_texts - number * a->unit_texts;
+    return left < a->unit_texts ? left : a->unit_texts;
 }
 
 static size_t sums_of_text(const qk__ablation *a)
@@ -116,99 +119,120 @@ static size_t sums_of_text(const qk__ablation *a)
     return 1 + trials;
 }
 
-static qk_status fill_unit(void *context, const char *folder, qk_error *err)
+static bool is_missing(const qk__ablation *a, int64_t unit)
 {
-    const unit *u = context;
-    qk__ablation *a = u->ablation;
+    return qk__is_own(unit, &a->recorder.shard) && !a->there[unit];
+}
+
+static qk_status begin_unit(qk__ablation *a, int64_t unit, qk_error *err)
+{
+    char name[UNIT_NAME];
+    name_unit(unit, name);
+    return qk__unit_begin(&a->unit, a->units, name, err);
+}
+
+static qk_status add_text(qk__ablation *a, size_t number, const qk_tokens *tokens,
+                          qk_error *err)
+{
     const size_t count = sums_of_text(a);
+    int64_t offset;
     qk__text_sums *sums = qk__calloc(count, sizeof *sums);
-    qk__outfile *file = NULL;
     if (!sums)
         return qk__nomem(err);
-    qk_status status = qk__measure_text(a, u->number, u->tokens, sums, err);
+    qk_status status = qk__measure_text(a, number, tokens, sums, err);
     if (status == QK_OK)
-        status = qk__outfile_open_in(&file, folder, "sums", err);
-    if (status == QK_OK)
-        status = qk__outfile_write(file, sums, count * sizeof *sums, err);
-    if (status == QK_OK)
-        status = qk__outfile_commit(&file, err);
-    qk__outfile_discard(&file);
+        status = qk__unit_append(&a->unit, sums, count * sizeof *sums, &offset, err);
     free(sums);
     return status;
 }
 
-static qk_status run_unit(qk__ablation *a, size_t number, qk_tokens *tokens, qk_error *err)
+static qk_status run_text(qk__ablation *a, size_t number, qk_tokens *tokens, qk_error *err)
 {
-    char name[UNIT_NAME];
-    unit u = {a, number, tokens};
-    name_unit(number, name);
-    qk_status status = qk__unit_is_sealed(&a->units, name)
-                           ? QK_OK
-                           : qk__unit_put(&a->units, name, fill_unit, &u, err);
+    const int64_t unit = (int64_t)number / a->unit_texts;
+    const int64_t at = (int64_t)number % a->unit_texts;
+    qk_status status = QK_OK;
+    if (is_missing(a, unit)) {
+        if (at == 0)
+            status = begin_unit(a, unit, err);
+        if (status == QK_OK)
+            status = add_text(a, number, tokens, err);
+        if (status == QK_OK && at + 1 == texts_of_unit(a, unit)) {
+            status = qk__unit_finish(&a->unit, a->name, "", err);
+            a->there[unit] = status == QK_OK;
+        }
+    }
     qk_tokens_free(tokens);
     return status;
 }
 
-static int64_t count_there(const qk__ablation *a, int64_t first, int64_t end)
+/* Which units are there; how many texts are in them, and in those of this process. */
+static qk_status look_at_units(qk__ablation *a, int64_t *texts, int64_t *own, qk_error *err)
 {
-    int64_t there = 0;
-    for (int64_t i = first; i < end; i++) {
+    *texts = *own = 0;
+    for (int64_t u = 0; u < a->num_units; u++) {
         char name[UNIT_NAME];
-        name_unit((size_t)i, name);
-        there += qk__unit_is_sealed(&a->units, name);
+        name_unit(u, name);
+        QK_TRY(qk__unit_look(a->units, name, a->name, NULL, &a->there[u], err));
+        *texts += a->there[u] ? texts_of_unit(a, u) : 0;
+        *own += a->there[u] && qk__is_own(u, &a->recorder.shard) ? texts_of_unit(a, u) : 0;
     }
-    return there;
+    return QK_OK;
 }
 
-/* The texts of this process. */
-static void find_own(const qk__ablation *a, int64_t *first, int64_t *end)
+static int64_t count_own(const qk__ablation *a)
 {
-    *first = 0;
-    *end = (int64_t)a->num_texts;
-    if (a->recorder.shard.count > 1)
-        qk__share_alike((int64_t)a->num_texts, &a->recorder.shard, first, end);
+    int64_t own = 0;
+    for (int64_t u = 0; u < a->num_units; u++)
+        own += qk__is_own(u, &a->recorder.shard) ? texts_of_unit(a, u) : 0;
+    return own;
 }
 
 static qk_status run_own(qk__ablation *a, qk_error *err)
 {
-    int64_t first, end;
-    find_own(a, &first, &end);
-    const int64_t there = count_there(a, first, end);
-    a->total = (end - first) * a->outcome->branches;
+    int64_t all, there, own = count_own(a), first = 0, end = a->num_units;
+    QK_TRY(look_at_units(a, &all, &there, err));
+    a->total = own * a->outcome->branches;
     a->done = there * a->outcome->branches;
     if (there > 0)
         qk__tell_notice(&a->recorder.context, QK_NOTICE_INFO,
                         "%lld of %lld texts are done already", (long long)there,
-                        (long long)(end - first));
-    if (there == end - first)
+                        (long long)own);
+    if (there == own)
         return QK_OK;
+    while (!is_missing(a, first))
+        first++;
+    while (!is_missing(a, end - 1))
+        end--;
     QK_TRY(qk__fit_profiles(a, err));
-    return qk__visit_windows(a, first, end, run_unit, err);
+    return qk__visit_windows(a, first * a->unit_texts,
+                             (end - 1) * a->unit_texts + texts_of_unit(a, end - 1), run_text,
+                             err);
+}
+
+static qk_status read_unit(qk__ablation *a, int64_t unit, qk_error *err)
+{
+    char name[UNIT_NAME];
+    int fd;
+    const size_t count = sums_of_text(a);
+    const size_t size = (size_t)texts_of_unit(a, unit) * count * sizeof *a->sums;
+    name_unit(unit, name);
+    qk_status status = qk__unit_open(a->units, name, a->name, &fd, NULL, err);
+    if (status == QK_OK) {
+        status =
+            qk__read_at(fd, a->sums + (size_t)(unit * a->unit_texts) * count, size, 0, err);
+        close(fd);
+    }
+    return qk__context(err, status, "%s/%s (remove it, and run the same command again)",
+                       a->units, name);
 }
 
 static qk_status read_sums(qk__ablation *a, qk_error *err)
 {
-    const size_t count = sums_of_text(a), size = count * sizeof *a->sums;
-    a->sums = qk__calloc(a->num_texts * count, sizeof *a->sums);
+    a->sums = qk__calloc(a->num_texts * sums_of_text(a), sizeof *a->sums);
     if (!a->sums)
         return qk__nomem(err);
-    for (size_t t = 0; t < a->num_texts; t++) {
-        char name[UNIT_NAME];
-        qk__buffer data = {0};
-        name_unit(t, name);
-        QK_TRY(qk__context(err, qk__unit_check(&a->units, name, "sums", err),
-                           "%s/%s (remove it, and run the same command again)", a->units.path,
-                           name));
-        char *path = qk__units_path(&a->units, name, "sums");
-        qk_status status = path ? qk__read_file(path, size, &data, err) : qk__nomem(err);
-        if (status == QK_OK && data.size != size)
-            status = qk__fail(err, QK_ERR_MALFORMED, "%s has not the size of its sums", path);
-        if (status == QK_OK)
-            memcpy(a->sums + t * count, data.data, size);
-        qk__buffer_free(&data);
-        free(path);
-        QK_TRY(status);
-    }
+    for (int64_t u = 0; u < a->num_units; u++)
+        QK_TRY(read_unit(a, u, err));
     return QK_OK;
 }
 
@@ -252,15 +276,29 @@ static qk_status check_output(const qk__ablation *a, qk_error *err)
     return status;
 }
 
+/* Other ablations that were stopped here are replaced with what is there, too. */
+static qk_status remove_units(const qk__ablation *a, qk_error *err)
+{
+    const char *output = a->recorder.output;
+    qk__path top, name;
+    if (a->recorder.force && a->recorder.shard.count < 2)
+        return qk__remove_below(output, UNITS, err);
+    QK_TRY(qk__path_in(&name, UNITS, a->name, err));
+    QK_TRY(qk__remove_below(output, name.text, err));
+    QK_TRY(qk__path_in(&top, output, UNITS, err));
+    rmdir(top.text); /* of other runs there may be units */
+    return QK_OK;
+}
+
+/* Of several processes that see all units one puts them together. */
 static qk_status put_together(qk__ablation *a, qk_error *err)
 {
-    bool mine = true;
-    a->outcome->texts_there = count_there(a, 0, (int64_t)a->num_texts);
-    if (a->outcome->texts_there < (int64_t)a->num_texts)
-        return QK_OK;
-    if (a->recorder.shard.count > 1)
-        QK_TRY(qk__end_claim(&a->units, false, &mine, err));
-    if (!mine)
+    int64_t own;
+    qk__path top;
+    QK_TRY(qk__path_in(&top, a->recorder.output, UNITS, err));
+    QK_TRY(look_at_units(a, &a->outcome->texts_there, &own, err));
+    if (a->outcome->texts_there < (int64_t)a->num_texts ||
+        (a->recorder.shard.count > 1 && !qk__place_try(top.text, &a->end)))
         return QK_OK;
     QK_TRY(check_output(a, err));
     QK_TRY(qk__place_sweep(a->recorder.output, err));
@@ -268,28 +306,61 @@ static qk_status put_together(qk__ablation *a, qk_error *err)
     QK_TRY(qk__find_effects(a, err));
     QK_TRY(qk__ablation_write(a, err));
     a->outcome->complete = true;
-    qk__rank_leave(&a->rank);
-    QK_TRY(qk__units_remove(&a->units, err));
-    /* Other ablations that were stopped here are replaced, too. */
-    return a->recorder.force && a->recorder.shard.count < 2
-               ? qk__remove_below(a->recorder.output, QK__UNITS_NAME, err)
-               : QK_OK;
+    return remove_units(a, err);
 }
 
-/* Shards of one ablation hold the folder together, and its units keep out those of another. */
+/* Whether the folder of another run's units is that of one at work. */
+static qk_status ask_run(const qk__ablation *a, const char *top, const char *run, qk_error *err)
+{
+    qk__path folder;
+    int lock;
+    QK_TRY(qk__path_in(&folder, top, run, err));
+    if (strcmp(run, a->name) == 0 || !qk__is_dir(folder.text))
+        return QK_OK;
+    if (!qk__place_try(folder.text, &lock))
+        return qk__fail(err, QK_ERR_EXISTS,
+                        "%s: another run is at work in this folder; wait for it to end, or "
+                        "choose another folder",
+                        a->recorder.output);
+    close(lock);
+    return QK_OK;
+}
+
+/* Shards of one ablation hold the output folder together; so another one looks whose units there are. */
+static qk_status ask_others(const qk__ablation *a, qk_error *err)
+{
+    bool there;
+    qk__path top;
+    qk__names names = {0};
+    QK_TRY(qk__look_below(a->recorder.output, UNITS, &there, err));
+    QK_TRY(qk__path_in(&top, a->recorder.output, UNITS, err));
+    qk_status status = there ? qk__list_dir(top.text, &names, err) : QK_OK;
+    for (size_t i = 0; status == QK_OK && i < names.count; i++)
+        status = ask_run(a, top.text, names.items[i], err);
+    qk__names_free(&names);
+    return status;
+}
+
 static qk_status start_units(qk__ablation *a, qk_error *err)
 {
     const bool shared = a->recorder.shard.count > 1;
-    int64_t first, end;
+    qk__path name;
     QK_TRY(name_run(a, err));
-    QK_TRY(qk__units_open(&a->units, a->recorder.output, a->name, err));
+    QK_TRY(qk__path_in(&name, UNITS, a->name, err));
+    a->units = qk__path_join(a->recorder.output, name.text);
+    a->unit_texts = ((int64_t)a->num_texts + MOST_UNITS - 1) / MOST_UNITS;
+    a->num_units = ((int64_t)a->num_texts + a->unit_texts - 1) / a->unit_texts;
+    a->there = qk__calloc((size_t)a->num_units, sizeof *a->there);
+    if (!a->units || !a->there)
+        return qk__nomem(err);
     QK_TRY((shared ? qk__place_join : qk__place_claim)(&a->place, a->recorder.output, err));
     QK_TRY(check_output(a, err));
-    QK_TRY(qk__ranks_ask(a->recorder.output, a->name, err));
-    find_own(a, &first, &end);
-    if (first == end) /* the run may be over, and is not begun again */
+    QK_TRY(ask_others(a, err));
+    if (count_own(a) == 0) /* the run may be over, and is not begun again */
         return QK_OK;
-    return qk__units_enter(&a->rank, &a->units, &a->recorder.shard, err);
+    QK_TRY(qk__make_below(a->recorder.output, name.text, err));
+    QK_TRY(qk__place_join(&a->run, a->units, err));
+    return qk__units_sweep(a->recorder.output, name.text, err);
 }
 
 static qk_status check_texts(const qk__ablation *a, qk_error *err)
@@ -354,9 +425,13 @@ static void free_ablation(qk__ablation *a)
     free(a->lengths);
     free(a->sums);
     qk__file_set_discard(&a->files);
-    qk__rank_leave(&a->rank);
+    qk__unit_discard(&a->unit);
+    if (a->end >= 0)
+        close(a->end);
+    qk__place_release(&a->run);
     qk__place_release(&a->place);
-    qk__units_close(&a->units);
+    free(a->units);
+    free(a->there);
     qk__recording_close(&a->recording);
 }
 
@@ -372,7 +447,10 @@ qk_status qk_ablation_run(const qk_ablation_settings *settings, qk_ablation_outc
     *a = (qk__ablation){.settings = settings,
                         .recorder = settings->recorder,
                         .outcome = outcome,
-                        .place = {.lock = -1}};
+                        .unit = {.fd = -1},
+                        .end = -1,
+                        .place = {.lock = -1},
+                        .run = {.lock = -1}};
     a->recording = (qk__recording){.settings = &a->recorder, .outcome = &a->ignored};
     qk_status status = run_ablation(a, err);
     free_ablation(a);

@@ -103,9 +103,12 @@ typedef struct qk__ablation {
     int64_t *lengths;    /* [num_texts] tokens */
     qk__text_sums *sums; /* [num_texts][1 + trials], when all are there */
     char name[64];       /* of the run: a fingerprint of all that decides its sums */
-    qk__unit_folder units;
-    qk__rank rank;
-    qk__hold place;
+    char *units;         /* folder of the units, each so many texts: */
+    int64_t unit_texts, num_units;
+    bool *there;         /* [num_units] */
+    qk__unit unit;       /* that is being made */
+    qk__hold place, run; /* the output folder, and that of the units */
+    int end;             /* lock of who puts all together; -1 */
     int64_t done, total; /* of branches, those of this process */
     qk__file_set files;
 } qk__ablation;

@@ -237,12 +237,6 @@ static qk_status remove_at(const walk *w, int at, const char *name, const char *
 static const walk REMOVING = {remove_one, NULL},
                   REMOVING_STAGING = {remove_one, qk__staging_stem};
 
-void qk__remove_tree(const char *path)
-{
-    if (remove_at(&REMOVING, AT_FDCWD, path, path, NULL) != QK_OK) { /* it stays */
-    }
-}
-
 void qk__remove_staging(const char *path)
 {
     if (remove_at(&REMOVING_STAGING, AT_FDCWD, path, path, NULL) != QK_OK) { /* it stays */
@@ -296,22 +290,6 @@ qk_status qk__empty_below(const char *top, const char *name, qk__choose_name *ch
     free(path);
     close(fd);
     return status;
-}
-
-static qk_status sync_one(int at, const char *name, const char *path, int folder, qk_error *err)
-{
-    (void)at;
-    (void)name;
-    /* some file systems cannot sync a folder */
-    return folder < 0 || qk__sync(folder) == 0 || errno == EINVAL
-               ? QK_OK
-               : fail_errno(err, "sync", path);
-}
-
-qk_status qk__sync_tree(const char *path, qk_error *err)
-{
-    static const walk SYNCING = {sync_one, NULL};
-    return walk_at(&SYNCING, AT_FDCWD, path, path, 0, err);
 }
 
 qk_status qk__remove_file(const char *folder, const char *name, qk_error *err)

@@ -35,13 +35,6 @@ QK_MUST_CHECK qk_status qk__empty_below(const char *top, const char *name,
                                         qk__choose_name *choose, const void *context,
                                         qk_error *err);
 
-/* Syncs a folder and those in it; whoever wrote the files has synced them. */
-QK_MUST_CHECK qk_status qk__sync_tree(const char *path, qk_error *err);
-
-/* Removes a folder and all that is below it, or a file. A link is removed, not followed; what cannot be
- * removed stays. */
-void qk__remove_tree(const char *path);
-
 /* The length of WORD in a name that qk__stage_below gives; 0 for other names. */
 size_t qk__staging_stem(const char *name);
 

@@ -25,11 +25,4 @@ void qk__let_go(const void *at, size_t size);
 /* A pipe that programs do not inherit. */
 int qk__open_pipe(int ends[2]);
 
-/* When a process started, in the system's own unit: a number that came to be used again is another process.
- * 0: there is none, or the system does not tell. */
-int64_t qk__process_start(int64_t pid);
-
-/* Within what the numbers of processes mean something: one start of one system, one namespace. "": not told. */
-void qk__name_boot(char *text, size_t size);
-
 #endif

@@ -9,9 +9,6 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#ifdef __APPLE__
-#include <sys/sysctl.h>
-#endif
 
 #include "base/buffer.h"
 #include "base/expand.h"
@@ -64,38 +61,3 @@ int qk__open_pipe(int ends[2])
     errno = why;
     return -1;
 }
-
-#ifdef __APPLE__
-
-int64_t qk__process_start(int64_t pid)
-{
-    int name[] = {CTL_KERN, KERN_PROC, KERN_PROC_PID, (int)pid};
-    struct kinfo_proc found;
-    size_t size = sizeof found;
-    if (sysctl(name, sizeof name / sizeof *name, &found, &size, NULL, 0) != 0 ||
-        size != sizeof found)
-        return 0;
-    return (int64_t)found.kp_proc.p_starttime.tv_sec * 1000000 +
-           found.kp_proc.p_starttime.tv_usec;
-}
-
-void qk__name_boot(char *text, size_t size)
-{
-    if (sysctlbyname("kern.bootsessionuuid", text, &size, NULL, 0) != 0)
-        *text = 0;
-}
-
-#else
-
-int64_t qk__process_start(int64_t pid)
-{
-    (void)pid;
-    return 0;
-}
-
-void qk__name_boot(char *text, size_t size)
-{
-    snprintf(text, size, "%s", "");
-}
-
-#endif

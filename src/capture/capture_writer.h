@@ -47,7 +47,7 @@ typedef struct qk__packed_file {
 
 struct qk_capture_writer {
     char *dir;
-    qk__hold hold; /* where it was opened anew */
+    qk__hold hold;
     char *model;
     char *source;
     char *card;
@@ -80,13 +80,6 @@ void qk__packed_give_up(qk_capture_writer *writer, qk__packed_file *file, int64_
 /* All such files take their places; none of them does. */
 QK_MUST_CHECK qk_status qk__packed_finish(qk_capture_writer *writer, qk_error *err);
 void qk__packed_free(qk_capture_writer *writer);
-
-/* qk_capture_writer_open for a capture that was begun before: the folder may hold anything.
- * Heads that are finished are made known, with their rows, by qk__capture_writer_adopt. */
-QK_MUST_CHECK qk_status qk__capture_writer_reopen(qk_capture_writer **writer, const char *dir,
-                                                  const qk_capture_meta *meta, qk_error *err);
-QK_MUST_CHECK qk_status qk__capture_writer_adopt(qk_capture_writer *writer, qk_head_id id,
-                                                 size_t dim, int64_t rows, qk_error *err);
 
 /* Has capture.json list rows behind a head's moments; its rows, if any are kept, are written. */
 QK_MUST_CHECK qk_status qk__capture_writer_note_sums(qk_capture_writer *writer, qk_head_id id,

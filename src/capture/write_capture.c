@@ -114,27 +114,13 @@ static qk_status take_meta(qk_capture_writer *writer, const qk_capture_meta *met
     return QK_OK;
 }
 
-static qk_status open_writer(qk_capture_writer **writer, const char *dir,
-                             const qk_capture_meta *meta, bool anew, qk_error *err)
+static qk_status open_writer(qk_capture_writer *writer, const char *dir,
+                             const qk_capture_meta *meta, qk_error *err)
 {
-    *writer = NULL;
-    qk_capture_writer *w = calloc(1, sizeof *w);
-    if (!w)
-        return qk__nomem(err);
-    if (pthread_mutex_init(&w->lock, NULL) != 0) {
-        free(w);
-        return qk__nomem(err);
-    }
-    w->dir = qk__strdup(dir);
-    qk_status status = w->dir ? take_meta(w, meta, err) : qk__nomem(err);
-    if (status == QK_OK)
-        status = anew ? hold_empty_dir(w, dir, err) : qk__make_dirs(dir, err);
-    if (status == QK_OK)
-        status = qk__capture_write_manifest(w, false, err);
-    if (status != QK_OK)
-        free_writer(&w);
-    *writer = w;
-    return status;
+    writer->dir = qk__strdup(dir);
+    QK_TRY(writer->dir ? take_meta(writer, meta, err) : qk__nomem(err));
+    QK_TRY(hold_empty_dir(writer, dir, err));
+    return qk__capture_write_manifest(writer, false, err);
 }
 
 qk_status qk_capture_writer_open(qk_capture_writer **writer, const char *dir,
@@ -143,13 +129,18 @@ qk_status qk_capture_writer_open(qk_capture_writer **writer, const char *dir,
     QK_NEED(err, writer);
     *writer = NULL;
     QK_NEED(err, dir);
-    return open_writer(writer, dir, meta, true, err);
-}
-
-qk_status qk__capture_writer_reopen(qk_capture_writer **writer, const char *dir,
-                                    const qk_capture_meta *meta, qk_error *err)
-{
-    return open_writer(writer, dir, meta, false, err);
+    qk_capture_writer *w = calloc(1, sizeof *w);
+    if (!w)
+        return qk__nomem(err);
+    if (pthread_mutex_init(&w->lock, NULL) != 0) {
+        free(w);
+        return qk__nomem(err);
+    }
+    qk_status status = open_writer(w, dir, meta, err);
+    if (status != QK_OK)
+        free_writer(&w);
+    *writer = w;
+    return status;
 }
 
 static int compare_records(const void *a, const void *b)
@@ -238,20 +229,6 @@ static qk_status begin_file(qk_capture_writer *writer, qk_head_id id, size_t dim
         return qk__fail(err, QK_ERR_EXISTS, "head %s is written already", name);
     *record = (qk__head_record){.id = id, .dim = dim, .begun = true};
     return QK_OK;
-}
-
-qk_status qk__capture_writer_adopt(qk_capture_writer *writer, qk_head_id id, size_t dim,
-                                   int64_t rows, qk_error *err)
-{
-    pthread_mutex_lock(&writer->lock);
-    qk_status status = begin_file(writer, id, dim, err);
-    if (status == QK_OK) {
-        qk__head_record *record = find_record(writer, id);
-        record->done = true;
-        record->rows = rows;
-    }
-    pthread_mutex_unlock(&writer->lock);
-    return status;
 }
 
 qk_status qk__capture_writer_note_sums(qk_capture_writer *writer, qk_head_id id, size_t dim,

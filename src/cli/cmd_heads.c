@@ -18,7 +18,7 @@ typedef struct request {
 
 static const qk_setting ROWS[] = {
     {"where", QK_SETTING_TEXT, QK_SETTING_AT(request, query.where), .value = "CONDITION",
-     .help = "heads of which this holds: \"category == mixed and abs(r_k) >= 0.5\"",
+     .help = "heads of which this holds: \"category = 'mixed' and abs(r_k) >= 0.5\"",
      .unset = "all", .section = "Heads"},
     {"heads", QK_SETTING_HEADS, QK_SETTING_AT(request, query.heads), .value = "L:H,...",
      .help = "of these query heads: 2:1,14-23:*, 5 (of every layer), @FILE", .unset = "all",
@@ -108,7 +108,7 @@ static int print_list(const printed *p)
     for (size_t i = 1; i < p->rows && models; i++)
         if (strcmp(models[i], models[0]) != 0)
             return cli_usage("these heads are of more than one model; a list is of one: say "
-                             "which with --where \"model == '%s'\"",
+                             "which with --where \"model = '%s'\"",
                              models[0]);
     if (p->rows == 0) {
         cli_error("there is no such head among %zu", p->of.heads);
@@ -175,12 +175,12 @@ const cli_command cmd_heads = {
     .description =
         "Lists the heads of which a condition holds, a row each, with their numbers from the "
         "tables. RESULTS is the output folder of pca, rotate, plasticity, attention, "
-        "analyze, compare-stages, ablate or study.\n\nA condition compares columns with "
-        "numbers or "
-        "texts by ==, !=, <, <=, >, >=, and joins such comparisons by and, or, not and "
-        "parentheses. abs(r_k) is r_k without its sign; probability is category_probability; "
-        "a text with spaces stands in quotes. A comparison with an empty field does not "
-        "hold. 'qkscope explain' lists the columns there are.\n\nOf two folders, of one "
+        "analyze, compare-stages, ablate or study.\n\nA condition is one of SQL, over columns: "
+        "\"category = 'mixed' and abs(r_k) >= 0.5\". == and != are = and <>; a text stands in "
+        "single quotes; probability is "
+        "category_probability; a comparison with an empty field does not hold. 'qkscope "
+        "explain' lists the columns there "
+        "are, docs/sql.md says more.\n\nOf two folders, of one "
         "model each, a row has both: a.r_q is of the first, b.r_q of the second, diff.r_q "
         "the second less the first. --columns r_q is a.r_q and b.r_q.\n\nNumbers are "
         "rounded, except as CSV and JSON. A list is what --heads takes, as it is or as @FILE "
@@ -188,7 +188,7 @@ const cli_command cmd_heads = {
         "--force is given.",
     .examples =
         "qkscope heads results\n"
-        "qkscope heads results --where \"category == position-dominated and probability >= "
+        "qkscope heads results --where \"category == 'position-dominated' and probability >= "
         "0.95\"\n"
         "qkscope heads results --sort \"-abs(bias_strength)\" --top 10 --format latex\n"
         "qkscope heads results --sort -r_q --top 6 --format list\n"

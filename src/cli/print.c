@@ -110,6 +110,16 @@ static size_t put_text(FILE *out, const char *text, int most)
     const unsigned char *next = (const unsigned char *)text;
     size_t columns = 0;
     while (*next) {
+        size_t plain = 0; /* most of what is shown needs no look */
+        while (next[plain] >= ' ' && next[plain] < 0x7F &&
+               (most < 0 || columns + plain < (size_t)most))
+            plain++;
+        if (out)
+            fwrite(next, 1, plain, out);
+        columns += plain;
+        next += plain;
+        if (!*next)
+            break;
         long code;
         char shown[CLI_SPELT];
         size_t size = decode(next, &code), wide = spell(next, size, code, shown);
@@ -159,12 +169,15 @@ static const char *read_conversion(const char *p, arguments *args, conversion *c
 
 static void put_padded(FILE *out, const conversion *c, const char *text)
 {
-    size_t width = (size_t)abs(c->width), columns = put_text(NULL, text, c->precision);
+    size_t width = (size_t)abs(c->width),
+           columns = width > 0 ? put_text(NULL, text, c->precision) : 0;
     int padding = width > columns ? (int)(width - columns) : 0;
     bool left = c->width < 0 || strchr(c->flags, '-');
-    fprintf(out, "%*s", left ? 0 : padding, "");
+    for (int i = 0; i < padding && !left; i++)
+        fputc(' ', out);
     put_text(out, text, c->precision);
-    fprintf(out, "%*s", left ? padding : 0, "");
+    for (int i = 0; i < padding && left; i++)
+        fputc(' ', out);
 }
 
 static void put_number(FILE *out, const conversion *c, arguments *args)

@@ -9,12 +9,10 @@
 #include "base/error.h"
 #include "base/json_build.h"
 #include "base/number.h"
-#include "sink/all_rows.h"
-#include "sink/sink.h"
+#include "sink/all_blocks.h"
 
 /* Examples in capture.json, read whole by whoever opens it; the table has all of them. */
 enum { MAX_LISTED = 1000 };
-enum { MAX_LINES_BYTES = 1 << 30 };
 
 /* ---- the examples ----------------------------------------------------------------------- */
 
@@ -58,22 +56,22 @@ static qk_status read_lines(const qk__buffer *lines, int64_t texts, int64_t limi
     return at == end ? QK_OK : fail_damaged(err);
 }
 
-static qk_status each_example(const qk_sink *sink, int64_t limit, take_fn *take, void *user,
-                              qk_error *err)
+static qk_status each_example(const qk__all_blocks *all, int64_t limit, take_fn *take,
+                              void *user, qk_error *err)
 {
-    for (int64_t b = 0; b < sink->num_blocks && limit > 0; b++) {
-        char name[QK__UNIT_NAME_SIZE];
+    for (int64_t b = 0; b < all->sink->num_blocks && limit > 0; b++) {
+        const qk__block *block = &all->blocks[b];
+        const size_t size = (size_t)block->facts.at[QK__AT_LENGTH];
         qk__buffer lines = {0};
-        qk__block_name(b, name);
-        char *path = qk__units_path(&sink->units, name, "examples");
-        qk_status status = qk__block_check(sink, b, "examples", err);
+        qk_status status = qk__buffer_reserve(&lines, size + 1, err);
         if (status == QK_OK)
-            status = path ? qk__read_file(path, MAX_LINES_BYTES, &lines, err) : qk__nomem(err);
+            status =
+                qk__read_at(block->fd, lines.data, size, block->facts.at[QK__AT_EXAMPLES], err);
+        lines.size = size;
         if (status == QK_OK)
-            status = read_lines(&lines, qk__block_size(sink, b), limit, take, user, err);
-        limit -= qk__block_size(sink, b);
+            status = read_lines(&lines, block->facts.texts, limit, take, user, err);
+        limit -= block->facts.texts;
         qk__buffer_free(&lines);
-        free(path);
         QK_TRY(status);
     }
     return QK_OK;
@@ -114,7 +112,7 @@ static qk_status write_example(void *user, json_t *example, qk_error *err)
     return status;
 }
 
-qk_status qk__write_examples(const qk_sink *sink, const char *dir, qk_error *err)
+qk_status qk__write_examples(const qk__all_blocks *all, const char *dir, qk_error *err)
 {
     static const char HEADER[] =
         "example_id,source,source_id,tokens,truncated,window,first_token,text_id,tokens_xxh3\n";
@@ -123,7 +121,7 @@ qk_status qk__write_examples(const qk_sink *sink, const char *dir, qk_error *err
     if (status == QK_OK)
         status = qk__outfile_write(file, HEADER, sizeof HEADER - 1, err);
     if (status == QK_OK)
-        status = each_example(sink, INT64_MAX, write_example, file, err);
+        status = each_example(all, INT64_MAX, write_example, file, err);
     if (status == QK_OK)
         status = qk__outfile_commit(&file, err);
     qk__outfile_discard(&file);
@@ -255,17 +253,18 @@ static qk_status put_counts(const int64_t *rows, qk__buffer *out, qk_error *err)
 }
 
 /* Rows of all heads by bucket. */
-static qk_status put_buckets(const qk_sink *sink, const qk__all_rows *all, qk__buffer *out,
+static qk_status put_buckets(const qk__all_blocks *all, int stage, qk__buffer *out,
                              qk_error *err)
 {
+    const qk_sink *sink = all->sink;
     size_t parts = 2 * (size_t)sink->settings.num_layers;
     counting c = {.sink = sink, .rows = qk__calloc(COUNTED, sizeof *c.rows)};
     qk_status status = c.rows ? QK_OK : qk__nomem(err);
     for (size_t part = 0; status == QK_OK && part < parts; part++) {
         const int *list;
         c.heads = (int64_t)qk__heads_of(sink, (int)(part / 2), (qk_kind)(part % 2), &list);
-        if (c.heads > 0 && qk__all_rows_count(all, part) > 0)
-            status = qk__each_text(all, part, count_text, &c, err);
+        if (c.heads > 0 && all->stored[part] > 0)
+            status = qk__each_text(all, stage, part, count_text, &c, err);
     }
     if (status == QK_OK)
         status = put_counts(c.rows, out, err);
@@ -299,32 +298,33 @@ static qk_status put_kept(const qk_sink *sink, int stage, qk__buffer *out, qk_er
     return qk__buffer_printf(out, err, "\n");
 }
 
-static qk_status write_card(const qk_sink *sink, int stage, const qk__all_rows *rows,
-                            qk__buffer *out, qk_error *err)
+static qk_status write_card(const qk__all_blocks *all, int stage, qk__buffer *out,
+                            qk_error *err)
 {
+    const qk_sink *sink = all->sink;
     QK_TRY(qk__buffer_printf(out, err, "- stage: %s RoPE\n%s",
                              stage == QK__POST ? "after" : "before",
                              sink->settings.card ? sink->settings.card : ""));
     QK_TRY(put_kept(sink, stage, out, err));
-    return qk__stores_rows(sink) ? put_buckets(sink, rows, out, err) : QK_OK;
+    return qk__stores_rows(sink) ? put_buckets(all, stage, out, err) : QK_OK;
 }
 
 /* ---- both ------------------------------------------------------------------------------- */
 
-qk_status qk__describe(const qk_sink *sink, int stage, const qk__all_rows *rows, char **json,
-                       char **card, qk_error *err)
+qk_status qk__describe(const qk__all_blocks *all, int stage, char **json, char **card,
+                       qk_error *err)
 {
     qk__buffer text = {0};
     json_t *extra;
     *json = *card = NULL;
-    QK_TRY(qk__extra_keys(sink, &extra, err));
+    QK_TRY(qk__extra_keys(all->sink, &extra, err));
     json_t *examples = json_array();
-    qk_status status = each_example(sink, MAX_LISTED, list_example, examples, err);
+    qk_status status = each_example(all, MAX_LISTED, list_example, examples, err);
     if (status == QK_OK) {
-        json_t *root = describe_stage(sink, stage, extra, json_incref(examples));
+        json_t *root = describe_stage(all->sink, stage, extra, json_incref(examples));
         *json = qk__json_dumps(root, JSON_REAL_PRECISION(17));
         json_decref(root);
-        status = *json ? write_card(sink, stage, rows, &text, err) : qk__nomem(err);
+        status = *json ? write_card(all, stage, &text, err) : qk__nomem(err);
     }
     json_decref(examples);
     json_decref(extra);

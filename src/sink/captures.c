@@ -13,7 +13,6 @@
 #include "base/folder.h"
 #include "base/json_build.h"
 #include "capture/capture.h"
-#include "work/units.h"
 
 const char *qk__stage_name(int stage)
 {
@@ -272,8 +271,6 @@ void qk__partial_empty(const char *output)
 
 void qk__partial_unbuild(const char *output)
 {
-    remove_it(output, "." QK__PARTIAL "/" QK__BUILT);
-    remove_it(output, "." QK__PARTIAL "/cleared");
     remove_it(output, "." QK__PARTIAL "/new");
 }
 
@@ -289,12 +286,4 @@ void qk__output_remove(const char *output)
         return;
     qk__partial_drop(output);
     rmdir(output);
-}
-
-qk_status qk__output_ask(const char *output, qk_error *err)
-{
-    char *partial = qk__path_join(output, "." QK__PARTIAL);
-    qk_status status = partial ? qk__ranks_ask(partial, NULL, err) : qk__nomem(err);
-    free(partial);
-    return status;
 }

@@ -73,8 +73,8 @@ void qk__output_sweep(const char *top, const char *name);
 /* Removes everything in .partial, beginning with the journal, without which the rest is nothing. */
 void qk__partial_empty(const char *output);
 
-/* The file in .partial that says: all files of the captures are in .partial/new. */
-#define QK__BUILT "built"
+/* The folder in .partial that has the units. */
+#define QK__UNITS_NAME "units"
 
 /* Removes captures in it that are not in their place yet. */
 void qk__partial_unbuild(const char *output);
@@ -84,9 +84,5 @@ void qk__partial_drop(const char *output);
 
 /* Removes captures, .partial and the folder itself if that is all there was in it. */
 void qk__output_remove(const char *output);
-
-/* QK_ERR_EXISTS where a process says that it is making a capture there, and may be: what it has made is
- * not to be thrown away. Whoever asks holds the folder, so only where locks do not reach there is one. */
-QK_MUST_CHECK qk_status qk__output_ask(const char *output, qk_error *err);
 
 #endif

@@ -9,19 +9,24 @@
 #include "base/error.h"
 #include "sink/sink.h"
 
+static bool is_missing(const qk_sink *sink, int64_t block)
+{
+    return block < sink->num_blocks && qk__is_own(block, &sink->settings.shard) &&
+           !sink->there[block];
+}
+
 /* Of this shard all blocks have to be there. */
 static qk_status check_own(const qk_sink *sink, qk_error *err)
 {
-    int64_t first, end;
-    qk__shard_blocks(sink, &first, &end);
-    while (first < end && sink->there[first])
-        first++;
-    if (first == end)
+    int64_t first = 0, missing = 0;
+    for (int64_t b = sink->num_blocks; b-- > 0;) {
+        missing += is_missing(sink, b);
+        first = is_missing(sink, b) ? b : first;
+    }
+    if (missing == 0)
         return QK_OK;
-    int64_t missing = 0, behind = first;
-    for (int64_t b = first; b < end; b++)
-        missing += !sink->there[b];
-    while (behind < end && !sink->there[behind])
+    int64_t behind = first;
+    while (is_missing(sink, behind))
         behind++;
     int64_t from = first * sink->block_texts, last = behind * sink->block_texts;
     last = (last < sink->settings.num_texts ? last : sink->settings.num_texts) - 1;
@@ -84,7 +89,7 @@ static void count_captures(const qk_sink *sink, qk_sink_outcome *outcome)
 
 static qk_status put_together(qk_sink *sink, qk_sink_outcome *outcome, qk_error *err)
 {
-    qk_status status = qk__is_built(sink) ? QK_OK : qk__write_captures(sink, outcome, err);
+    qk_status status = qk__write_captures(sink, outcome, err);
     if (status == QK_ERR_DEGENERATE) { /* the same would come again */
         for (int64_t b = 0; b < sink->num_blocks; b++)
             sink->there[b] = false;
@@ -97,6 +102,11 @@ static qk_status put_together(qk_sink *sink, qk_sink_outcome *outcome, qk_error 
     return QK_OK;
 }
 
+bool qk__sink_may_end(qk_sink *sink)
+{
+    return sink->alone || qk__place_try(sink->partial, &sink->end);
+}
+
 static qk_status count_blocks(qk_sink *sink, qk_sink_outcome *outcome, qk_error *err)
 {
     QK_TRY(qk__blocks_look(sink, err)); /* others may have come */
@@ -107,35 +117,32 @@ static qk_status count_blocks(qk_sink *sink, qk_sink_outcome *outcome, qk_error 
     return QK_OK;
 }
 
-static qk_status end_capture(qk_sink *sink, bool forced, qk_sink_outcome *outcome,
-                             qk_error *err)
+/* Of several processes that see all blocks one is at it; if it dies, the next that comes. Where a file system has no
+ * locks there may be two: they make the same bytes. */
+static qk_status end_capture(qk_sink *sink, qk_sink_outcome *outcome, qk_error *err)
 {
-    bool mine = sink->alone;
     outcome->blocks = outcome->blocks_there = sink->num_blocks;
     outcome->texts_there = sink->settings.num_texts;
     outcome->complete = sink->complete;
     if (sink->complete)
         return QK_OK;
-    if (!qk__is_built(sink))
-        QK_TRY(count_blocks(sink, outcome, err));
+    QK_TRY(count_blocks(sink, outcome, err));
     if (outcome->blocks_there < sink->num_blocks)
         return QK_OK;
-    if (!sink->alone)
-        QK_TRY(qk__end_claim(&sink->units, forced, &mine, err));
-    if (mine && !sink->alone && !qk__is_built(sink)) /* of whoever was at it before */
-        qk__partial_unbuild(sink->settings.output);
-    if (mine)
+    if (qk__sink_may_end(sink))
         return put_together(sink, outcome, err);
-    qk__tell_notice(
-        &sink->settings.context, QK_NOTICE_INFO,
-        "another process puts the capture together; if it has died: qkscope merge %s",
-        sink->settings.output);
+    outcome->complete = qk__is_complete(sink);
+    if (!outcome->complete)
+        qk__tell_notice(&sink->settings.context, QK_NOTICE_INFO,
+                        "another process puts the capture together; if it dies: qkscope merge "
+                        "%s",
+                        sink->settings.output);
     return QK_OK;
 }
 
-qk_status qk__sink_end(qk_sink *sink, bool forced, qk_sink_outcome *outcome, qk_error *err)
+qk_status qk__sink_end(qk_sink *sink, qk_sink_outcome *outcome, qk_error *err)
 {
-    qk_status status = end_capture(sink, forced, outcome, err);
+    qk_status status = end_capture(sink, outcome, err);
     /* What is gone has been taken away by the shard that put all together. */
     if (status != QK_OK && (sink->alone || !qk__is_complete(sink)))
         return status;
@@ -153,7 +160,7 @@ static qk_status finish_capture(qk_sink *sink, qk_sink_outcome *outcome, qk_erro
                                              : "the sink has failed before");
     if (!sink->complete)
         QK_TRY(check_own(sink, err));
-    return qk__sink_end(sink, false, outcome, err);
+    return qk__sink_end(sink, outcome, err);
 }
 
 qk_status qk_sink_finish(qk_sink **sink, qk_sink_outcome *outcome, qk_error *err)

@@ -8,17 +8,16 @@
 
 #include "base/context.h"
 #include "base/error.h"
-#include "work/place.h"
 #include "sink/run_file.h"
 
 typedef struct input {
     const char *folder;
     bool whole; /* a finished capture of the run: of a shard that had all of its texts */
     json_t *captured;
-    char *partial;
+    char *partial, *units;
+    char fingerprint[QK__FINGERPRINT_SIZE];
     qk__run_file run;
-    qk__unit_folder units;
-    qk__names names; /* of its units */
+    qk__names names; /* of its blocks */
 } input;
 
 typedef struct merging {
@@ -36,7 +35,7 @@ static void release_merging(merging *m)
         free(m->inputs[i].partial);
         json_decref(m->inputs[i].captured);
         qk__run_free(&m->inputs[i].run);
-        qk__units_close(&m->inputs[i].units);
+        free(m->inputs[i].units);
         qk__names_free(&m->inputs[i].names);
     }
     free(m->inputs);
@@ -57,12 +56,36 @@ static qk_status fail_no_pieces(const char *folder, qk_error *err)
                     folder);
 }
 
+/* Lists the blocks that are there. */
+static qk_status list_blocks(input *in, qk_error *err)
+{
+    size_t kept = 0;
+    bool there;
+    if (!qk__is_dir(in->units))
+        return QK_OK;
+    QK_TRY(qk__list_dir(in->units, &in->names, err));
+    qk_status status = QK_OK;
+    for (size_t i = 0; i < in->names.count; i++) {
+        char *name = in->names.items[i];
+        there = false;
+        if (status == QK_OK && qk__temporary_stem(name) == 0)
+            status = qk__unit_look(in->units, name, in->fingerprint, NULL, &there, err);
+        if (there)
+            in->names.items[kept++] = name;
+        else
+            free(name);
+    }
+    in->names.count = kept;
+    return status;
+}
+
 static qk_status open_input(input *in, const char *folder, qk_error *err)
 {
     bool found = false;
     in->folder = folder;
     in->partial = qk__path_join(folder, "." QK__PARTIAL);
-    if (!in->partial)
+    in->units = in->partial ? qk__path_join(in->partial, QK__UNITS_NAME) : NULL;
+    if (!in->units)
         return qk__nomem(err);
     if (!qk__is_dir(folder))
         return qk__fail(err, QK_ERR_NOT_FOUND, "%s: no such folder", folder);
@@ -72,23 +95,24 @@ static qk_status open_input(input *in, const char *folder, qk_error *err)
         in->whole = in->captured != NULL;
         return in->whole ? QK_OK : fail_no_pieces(folder, err);
     }
-    char fingerprint[QK__FINGERPRINT_SIZE];
-    QK_TRY(qk__identity_fingerprint(in->run.identity, fingerprint, err));
-    QK_TRY(qk__units_open(&in->units, in->partial, fingerprint, err));
-    return qk__units_list(&in->units, &in->names, err);
+    QK_TRY(qk__identity_fingerprint(in->run.identity, in->fingerprint, err));
+    return list_blocks(in, err);
 }
 
-static bool is_block(const char *name)
+static bool has_name(const qk__names *names, const char *name)
 {
-    return *name == 'b';
+    size_t i = 0;
+    while (i < names->count && strcmp(names->items[i], name) != 0)
+        i++;
+    return i < names->count;
 }
 
 /* No two may have a block in common: somebody has made a mistake. */
 static qk_status check_overlap(const merging *m, const input *b, qk_error *err)
 {
     for (size_t n = 0; n < b->names.count; n++)
-        for (const input *a = m->inputs; is_block(b->names.items[n]) && a < b; a++)
-            if (qk__names_have(&a->names, b->names.items[n]))
+        for (const input *a = m->inputs; a < b; a++)
+            if (has_name(&a->names, b->names.items[n]))
                 return qk__fail(err, QK_ERR_INCONSISTENT,
                                 "%s and %s overlap: both hold block %s of the texts; leave out "
                                 "one of them",
@@ -154,11 +178,28 @@ static qk_status copy_bytes(const char *from, const char *to, qk_error *err)
     return status;
 }
 
-/* A second name for the file, or a copy on another disk. */
-static qk_status give_file(const char *from, const char *to, qk_error *err)
+/* A second name for the file, or a copy on another disk. What is wrong with it is said here, where its folder is
+ * known. */
+static qk_status give_block(const input *in, const char *name, const qk_sink *sink,
+                            qk_error *err)
 {
-    return link(from, to) == 0 ? QK_OK : copy_bytes(from, to, err);
+    int fd;
+    char *from = qk__path_join(in->units, name), *to = qk__path_join(sink->units, name);
+    qk_status status = from && to ? QK_OK : qk__nomem(err);
+    if (status == QK_OK)
+        status =
+            qk__context(err, qk__unit_open(in->units, name, in->fingerprint, &fd, NULL, err),
+                        "%s: remove it and run the shard that made it again", from);
+    if (status == QK_OK) {
+        close(fd);
+        status = link(from, to) == 0 ? QK_OK : copy_bytes(from, to, err);
+    }
+    free(from);
+    free(to);
+    return status;
 }
+
+/* ---- a capture that is whole ------------------------------------------------------------ */
 
 typedef qk_status give_fn(const char *from, const char *to, qk_error *err);
 
@@ -173,62 +214,31 @@ static qk_status give_below(const char *from, const char *to, const char *name, 
     return status;
 }
 
-static qk_status give_all(const char *from, const char *to, give_fn *give, qk_error *err)
+static qk_status give_all(const char *from, const char *to, bool parts, give_fn *give,
+                          qk_error *err)
 {
-    qk__names files;
-    QK_TRY(qk__list_dir(from, &files, err));
+    qk__names names;
+    QK_TRY(qk__make_dirs(to, err));
+    QK_TRY(qk__list_dir(from, &names, err));
     qk_status status = QK_OK;
-    for (size_t i = 0; status == QK_OK && i < files.count; i++)
-        status = give_below(from, to, files.items[i], give, err);
-    qk__names_free(&files);
+    for (size_t i = 0; status == QK_OK && i < names.count; i++)
+        if (!parts || qk__is_part_of_capture(names.items[i]))
+            status = give_below(from, to, names.items[i], give, err);
+    qk__names_free(&names);
     return status;
 }
-
-static qk_status give_files(void *from, const char *folder, qk_error *err)
-{
-    return give_all(from, folder, give_file, err);
-}
-
-/* With its seal: what is wrong with it is said here, where its folder is known. */
-static qk_status give_unit(const input *in, const char *name, const qk__unit_folder *to,
-                           qk_error *err)
-{
-    char *from = qk__units_path(&in->units, name, NULL);
-    if (!from)
-        return qk__nomem(err);
-    qk_status status = qk__unit_check(&in->units, name, NULL, err);
-    if (status != QK_OK)
-        qk__context(err, status, "%s: remove it and run the shard that made it again", from);
-    else
-        status = qk__unit_put(to, name, give_files, from, err);
-    free(from);
-    return status;
-}
-
-/* ---- a capture that is whole ------------------------------------------------------------ */
 
 static qk_status copy_part(const char *from, const char *to, qk_error *err)
 {
-    if (!qk__is_dir(from))
-        return copy_bytes(from, to, err);
-    QK_TRY(qk__make_dirs(to, err));
-    QK_TRY(qk__place_sweep(to, err)); /* of a merge that was killed */
-    return give_all(from, to, copy_bytes, err);
+    return qk__is_dir(from) ? give_all(from, to, false, copy_bytes, err)
+                            : copy_bytes(from, to, err);
 }
 
 /* What says that it is complete comes last. */
 static qk_status copy_capture(const char *from, const char *to, qk_error *err)
 {
-    qk__names names;
-    QK_TRY(qk__make_dirs(to, err));
-    QK_TRY(qk__place_sweep(to, err));
-    QK_TRY(qk__list_dir(from, &names, err));
-    qk_status status = QK_OK;
-    for (size_t i = 0; status == QK_OK && i < names.count; i++)
-        if (qk__is_part_of_capture(names.items[i]))
-            status = give_below(from, to, names.items[i], copy_part, err);
-    qk__names_free(&names);
-    return status == QK_OK ? give_below(from, to, QK_MANIFEST_NAME, copy_bytes, err) : status;
+    QK_TRY(give_all(from, to, true, copy_part, err));
+    return give_below(from, to, QK_MANIFEST_NAME, copy_bytes, err);
 }
 
 static qk_status copy_stage(const input *in, const qk_sink *sink, int stage, qk_error *err)
@@ -250,16 +260,19 @@ static qk_status copy_stage(const input *in, const qk_sink *sink, int stage, qk_
     return status;
 }
 
-/* It has the bytes that merging would give. What was copied before may have begun to take its place. */
-static qk_status take_whole(const input *in, const qk_sink *sink, qk_error *err)
+/* It has the bytes that merging would give. */
+static qk_status take_whole(const input *in, qk_sink *sink, qk_error *err)
 {
-    if (qk__is_built(sink))
-        return QK_OK;
-    qk__partial_unbuild(sink->partial);
+    if (!qk__sink_may_end(sink))
+        return qk__fail(err, QK_ERR_EXISTS, "%s: another process puts a capture together there",
+                        sink->settings.output);
+    qk__partial_unbuild(sink->settings.output);
     for (int stage = 0; stage < QK__STAGES; stage++)
         if (sink->stages[stage])
             QK_TRY(copy_stage(in, sink, stage, err));
-    return qk__write_file_in(sink->partial, QK__BUILT, "", 0, err);
+    QK_TRY(qk__output_publish(sink, err));
+    sink->complete = true;
+    return QK_OK;
 }
 
 static qk_status gather_blocks(const merging *m, qk_sink *sink, qk_error *err)
@@ -269,11 +282,11 @@ static qk_status gather_blocks(const merging *m, qk_sink *sink, qk_error *err)
         all += m->inputs[i].names.count;
     for (size_t i = 0; i < m->count; i++) {
         const input *in = &m->inputs[i];
-        bool here = strcmp(in->units.path, sink->units.path) == 0;
+        bool here = strcmp(in->units, sink->units) == 0;
         for (size_t n = 0; n < in->names.count; n++) {
             QK_TRY(qk__sink_ask(sink, "blocks", done++, all, err));
             if (!here)
-                QK_TRY(give_unit(in, in->names.items[n], &sink->units, err));
+                QK_TRY(give_block(in, in->names.items[n], sink, err));
         }
     }
     return QK_OK;
@@ -281,12 +294,7 @@ static qk_status gather_blocks(const merging *m, qk_sink *sink, qk_error *err)
 
 static void tell_missing(const qk_sink *sink, const qk_sink_outcome *outcome)
 {
-    if (outcome->blocks_there == outcome->blocks)
-        qk__tell_notice(&sink->settings.context, QK_NOTICE_WARNING,
-                        "%s: all blocks of texts are there, and another process puts them "
-                        "together",
-                        sink->settings.output);
-    else
+    if (outcome->blocks_there < outcome->blocks)
         qk__tell_notice(&sink->settings.context, QK_NOTICE_WARNING,
                         "%s: %lld of %lld blocks of texts are there: run the shards that are "
                         "missing, or merge their folders, too",
@@ -312,7 +320,7 @@ static qk_status merge(merging *m, qk_sink_outcome *outcome, qk_error *err)
                        : m->whole     ? take_whole(m->whole, sink, err)
                                       : gather_blocks(m, sink, err);
     if (status == QK_OK)
-        status = qk__sink_end(sink, true, outcome, err);
+        status = qk__sink_end(sink, outcome, err);
     if (status == QK_OK && !outcome->complete)
         tell_missing(sink, outcome);
     qk_sink_close(&sink);

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Blocks whose texts are being put in, and what is written of them when all have come. */
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
+/* Blocks whose texts are being put in, and what is written of them when all have come. blocks.c has the layout. */
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "base/json_build.h"
@@ -17,31 +13,12 @@ void qk__text_block_free(const qk_sink *sink, qk__text_block *block)
         qk__text_free(sink, &block->texts[i]);
     free(block->texts);
     qk__queues_free(sink, block);
-    for (int stage = 0; stage < QK__STAGES; stage++) {
-        if (block->files[stage] >= 0)
-            close(block->files[stage]);
+    for (int stage = 0; stage < QK__STAGES; stage++)
         qk__buffer_free(&block->regions[stage]);
-    }
-    qk__unit_discard(&block->folder);
+    qk__unit_discard(&block->unit);
     free(block->rows);
     free(block->stored);
     free(block);
-}
-
-static qk_status open_rows(qk__text_block *block, int stage, qk_error *err)
-{
-    char name[16];
-    snprintf(name, sizeof name, "rows.%s", qk__stage_name(stage));
-    char *path = qk__path_join(block->folder, name);
-    if (!path)
-        return qk__nomem(err);
-    block->files[stage] = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    qk_status status = block->files[stage] >= 0
-                           ? QK_OK
-                           : qk__fail(err, QK_ERR_IO, "%s: cannot open for writing: %s", path,
-                                      strerror(errno));
-    free(path);
-    return status;
 }
 
 static qk_status begin_block(qk_sink *sink, qk__text_block *block, qk_error *err)
@@ -54,10 +31,7 @@ static qk_status begin_block(qk_sink *sink, qk__text_block *block, qk_error *err
         return qk__nomem(err);
     char name[QK__UNIT_NAME_SIZE];
     qk__block_name(block->number, name);
-    qk_status status = qk__unit_begin(&sink->units, name, &block->folder, err);
-    for (int stage = 0; status == QK_OK && stage < QK__STAGES; stage++)
-        if (sink->stages[stage] && qk__stores_rows(sink))
-            status = open_rows(block, stage, err);
+    qk_status status = qk__unit_begin(&block->unit, sink->units, name, err);
     if (status == QK_OK && qk__keeps_sums(sink))
         status = qk__queues_create(sink, block, err);
     return status;
@@ -75,7 +49,7 @@ qk_status qk__open_block(qk_sink *sink, int64_t text, qk__text_block **found, qk
     *block = (qk__text_block){.number = number,
                               .first = number * sink->block_texts,
                               .count = qk__block_size(sink, number),
-                              .files = {-1, -1}};
+                              .unit = {.fd = -1}};
     qk_status status = begin_block(sink, block, err);
     if (status != QK_OK) {
         qk__text_block_free(sink, block);
@@ -98,14 +72,13 @@ static int compare_regions(const void *a, const void *b)
 }
 
 /* First where the regions of each part begin, then the regions. */
-static qk_status write_regions(const qk_sink *sink, const qk__text_block *block, int stage,
-                               qk_error *err)
+static qk_status write_index(const qk_sink *sink, qk__text_block *block, int stage,
+                             int64_t *offset, qk_error *err)
 {
     qk__buffer list = block->regions[stage], index = {0};
     size_t parts = 2 * (size_t)sink->settings.num_layers,
            count = list.size / sizeof(qk__region);
     qk__region *regions = (qk__region *)(void *)list.data;
-    char name[16];
     if (count > 0)
         qsort(regions, count, sizeof *regions, compare_regions);
     qk_status status = QK_OK;
@@ -117,22 +90,46 @@ static qk_status write_regions(const qk_sink *sink, const qk__text_block *block,
     }
     if (status == QK_OK)
         status = qk__buffer_append(&index, list.data, list.size, err);
-    snprintf(name, sizeof name, "index.%s", qk__stage_name(stage));
     if (status == QK_OK)
-        status = qk__write_file_in(block->folder, name, index.data, index.size, err);
+        status = qk__unit_append(&block->unit, index.data, index.size, offset, err);
     qk__buffer_free(&index);
     return status;
 }
 
-static qk_status write_lines(const qk__text_block *block, qk_error *err)
+static qk_status write_lines(qk__text_block *block, int64_t at[QK__BLOCK_PLACES], qk_error *err)
 {
     qk__buffer lines = {0};
     qk_status status = QK_OK;
     for (int64_t i = 0; status == QK_OK && i < block->count; i++)
         status = qk__buffer_printf(&lines, err, "%s\n", block->texts[i].line);
+    at[QK__AT_LENGTH] = (int64_t)lines.size;
     if (status == QK_OK)
-        status = qk__write_file_in(block->folder, "examples", lines.data, lines.size, err);
+        status =
+            qk__unit_append(&block->unit, lines.data, lines.size, &at[QK__AT_EXAMPLES], err);
     qk__buffer_free(&lines);
+    return status;
+}
+
+static qk_status write_sums(const qk_sink *sink, qk__text_block *block, int64_t *offset,
+                            qk_error *err)
+{
+    size_t count = QK__TREES * 2 * (size_t)sink->settings.num_layers;
+    qk__stored_sums *list = qk__calloc(2 * count, sizeof *list);
+    qk_status status = list ? QK_OK : qk__nomem(err);
+    for (size_t i = 0; status == QK_OK && i < 2 * count; i++) {
+        const qk__queue *queue = &block->queues[i / 2];
+        const qk__part_moments *sums = i % 2 ? queue->first : queue->sums;
+        if (!sums)
+            continue;
+        list[i].size = (int64_t)qk__part_moments_stored(sums);
+        list[i].offset = qk__unit_reserve(&block->unit, (size_t)list[i].size);
+        status =
+            qk__context(err, qk__part_moments_store(sums, block->unit.fd, list[i].offset, err),
+                        "%s", block->unit.temporary);
+    }
+    if (status == QK_OK)
+        status = qk__unit_append(&block->unit, list, 2 * count * sizeof *list, offset, err);
+    free(list);
     return status;
 }
 
@@ -144,33 +141,37 @@ static json_t *list_counts(const int64_t *counts, size_t number)
     return list;
 }
 
-static qk_status write_facts(const qk_sink *sink, const qk__text_block *block, qk_error *err)
+/* NULL when out of memory. */
+static char *make_head(const qk_sink *sink, const qk__text_block *block,
+                       const int64_t at[QK__BLOCK_PLACES])
 {
     size_t parts = 2 * (size_t)sink->settings.num_layers;
-    int64_t tokens = 0;
+    int64_t texts[2] = {block->count};
     for (int64_t i = 0; i < block->count; i++)
-        tokens += block->texts[i].tokens;
-    json_t *root = json_pack(
-        "{s:I, s:I, s:o, s:o}", "texts", (json_int_t)block->count, "tokens", (json_int_t)tokens,
-        "rows", list_counts(block->rows, parts), "stored", list_counts(block->stored, parts));
-    qk__outfile *file;
-    QK_TRY(qk__json_write(root, block->folder, QK__BLOCK_FACTS, &file, err));
-    return qk__outfile_commit(&file, err);
+        texts[1] += block->texts[i].tokens;
+    json_t *root =
+        json_pack("{s:o, s:o, s:o, s:o}", "texts", list_counts(texts, 2), "rows",
+                  list_counts(block->rows, parts), "stored", list_counts(block->stored, parts),
+                  "at", list_counts(at, QK__BLOCK_PLACES));
+    char *head = qk__json_dumps(root, JSON_COMPACT);
+    json_decref(root);
+    return head;
 }
 
-/* The sums go first: where a block is there, so are they. */
 static qk_status write_block(qk_sink *sink, qk__text_block *block, qk_error *err)
 {
+    int64_t at[QK__BLOCK_PLACES] = {0};
+    QK_TRY(write_lines(block, at, err));
     for (int stage = 0; stage < QK__STAGES; stage++)
-        if (block->files[stage] >= 0)
-            QK_TRY(write_regions(sink, block, stage, err));
-    QK_TRY(write_lines(block, err));
-    QK_TRY(write_facts(sink, block, err));
+        if (sink->stages[stage] && qk__stores_rows(sink))
+            QK_TRY(write_index(sink, block, stage, &at[QK__AT_INDEX + stage], err));
     if (qk__keeps_sums(sink))
-        QK_TRY(qk__tree_add(sink, block, err));
-    char name[QK__UNIT_NAME_SIZE];
-    qk__block_name(block->number, name);
-    return qk__unit_publish(&sink->units, name, &block->folder, err);
+        QK_TRY(write_sums(sink, block, &at[QK__AT_SUMS], err));
+    char *head = make_head(sink, block, at);
+    qk_status status =
+        head ? qk__unit_finish(&block->unit, sink->fingerprint, head, err) : qk__nomem(err);
+    free(head);
+    return status;
 }
 
 qk_status qk__block_publish(qk_sink *sink, qk__text_block *block, qk_error *err)

@@ -114,21 +114,20 @@ static qk_status name_folders(qk_sink *sink, qk_error *err)
 {
     sink->partial = qk__path_join(sink->settings.output, "." QK__PARTIAL);
     sink->fresh = sink->partial ? qk__path_join(sink->partial, "new") : NULL;
-    if (!sink->fresh)
-        return qk__nomem(err);
-    QK_TRY(qk__check_links(sink->settings.output, err));
-    return qk__units_open(&sink->units, sink->partial, sink->fingerprint, err);
+    sink->units = sink->fresh ? qk__path_join(sink->partial, QK__UNITS_NAME) : NULL;
+    return sink->units ? qk__check_links(sink->settings.output, err) : qk__nomem(err);
 }
 
 /* Who did not ask for several processes sees where they came from. */
 static void tell_share(const qk_sink *sink)
 {
     const qk_shard *shard = &sink->settings.shard;
-    int64_t first, end, there = 0;
-    qk__shard_blocks(sink, &first, &end);
-    for (int64_t b = first; b < end; b++)
-        there += sink->there[b];
-    if (first == end)
+    int64_t own = 0, there = 0;
+    for (int64_t b = 0; b < sink->num_blocks; b++) {
+        own += qk__is_own(b, shard);
+        there += qk__is_own(b, shard) && sink->there[b];
+    }
+    if (own == 0)
         qk__tell_notice(&sink->settings.context, QK_NOTICE_WARNING,
                         "shard %lld of %lld has nothing to do: the texts make %lld block%s",
                         (long long)shard->index, (long long)shard->count,
@@ -138,11 +137,11 @@ static void tell_share(const qk_sink *sink)
                         "shard %lld of %lld (%s): %lld of %lld blocks of texts, %lld of them "
                         "are there",
                         (long long)shard->index, (long long)shard->count,
-                        shard->source ? shard->source : "given", (long long)(end - first),
+                        shard->source ? shard->source : "given", (long long)own,
                         (long long)sink->num_blocks, (long long)there);
 }
 
-/* While a shard waited for its number another one may have put the capture together. */
+/* While a shard looked round another one may have put the capture together. */
 static qk_status open_output(qk_sink *sink, qk_error *err)
 {
     qk_status status = qk__output_open(sink, err);
@@ -165,7 +164,7 @@ static qk_status open_sink(qk_sink *sink, qk_error *err)
     QK_TRY(list_heads(sink, QK_KEY, err));
     if (sink->starts[QK_QUERY][s->num_layers] + sink->starts[QK_KEY][s->num_layers] == 0)
         return qk__fail(err, QK_ERR_ARGUMENT, "no head is to be captured");
-    sink->block_texts = qk__choose_block(s->num_texts, s->num_tokens);
+    sink->block_texts = qk__choose_block(s);
     sink->num_blocks = (s->num_texts + sink->block_texts - 1) / sink->block_texts;
     if (sink->num_blocks > 0 &&
         !(sink->there = qk__calloc((size_t)sink->num_blocks, sizeof *sink->there)))
@@ -198,7 +197,7 @@ qk_status qk__sink_open(qk_sink **sink, const qk_sink_settings *settings, bool m
     if (s->settings.shard.count == 0)
         s->settings.shard.count = 1;
     s->merging = merging;
-    s->place.lock = -1;
+    s->place.lock = s->end = -1;
     if (pthread_mutex_init(&s->mutex, NULL) != 0) {
         free(s);
         return qk__nomem(err);
@@ -246,9 +245,10 @@ void qk_sink_close(qk_sink **sink)
     free(s->there);
     free(s->partial);
     free(s->fresh);
-    qk__rank_leave(&s->rank);
+    free(s->units);
+    if (s->end >= 0)
+        close(s->end);
     qk__place_release(&s->place);
-    qk__units_close(&s->units);
     pthread_mutex_destroy(&s->asking);
     pthread_mutex_destroy(&s->mutex);
     free(s);

@@ -60,6 +60,13 @@ static qk_status begin_text(qk_sink *sink, const qk_sink_text *t, qk_error *err)
     qk__text *text = &block->texts[t->number - block->first];
     if (text->state != QK__TEXT_WAITS)
         return qk__fail(err, QK_ERR_ARGUMENT, "text %lld is begun twice", (long long)t->number);
+    if (t->number != block->first + block->begun)
+        return qk__fail(err, QK_ERR_ARGUMENT,
+                        "text %lld is begun before text %lld: texts of a block, of %lld texts "
+                        "here, come in their order, blocks in any",
+                        (long long)t->number, (long long)(block->first + block->begun),
+                        (long long)sink->block_texts);
+    block->begun++;
     *text = (qk__text){.state = QK__TEXT_OPEN,
                        .example_id = t->example_id,
                        .text_id = text_id_of(t),

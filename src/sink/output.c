@@ -121,32 +121,34 @@ static qk_status enter(qk_sink *sink, qk_error *err)
 {
     const qk_sink_settings *s = &sink->settings;
     sink->alone = s->shard.count == 1 && (!sink->merging || s->force);
-    QK_TRY((sink->alone ? qk__place_claim : qk__place_join)(&sink->place, s->output, err));
-    return s->force ? qk__output_ask(s->output, err) : QK_OK;
+    return (sink->alone ? qk__place_claim : qk__place_join)(&sink->place, s->output, err);
+}
+
+/* The folder of the units, without what killed processes were making. */
+static qk_status open_units(const qk_sink *sink, qk_error *err)
+{
+    const char *const name = "." QK__PARTIAL "/" QK__UNITS_NAME;
+    QK_TRY(qk__make_below(sink->settings.output, name, err));
+    return qk__units_sweep(sink->settings.output, name, err);
 }
 
 static qk_status begin_output(qk_sink *sink, bool replaces, qk_error *err)
 {
     /* What other shards have begun beside this one is theirs; it is of this run, or not looked at. */
-    if (sink->settings.shard.count > 1)
-        qk__partial_unbuild(sink->settings.output);
-    else
+    if (sink->settings.shard.count == 1)
         qk__partial_empty(sink->settings.output);
     qk__publish_sweep(sink->settings.output);
     sink->replaces = replaces;
     sink->began = true;
-    QK_TRY(qk__units_enter(&sink->rank, &sink->units, &sink->settings.shard, err));
+    QK_TRY(open_units(sink, err));
     return qk__run_write(sink, err);
 }
 
 static qk_status resume(qk_sink *sink, qk_error *err)
 {
-    QK_TRY(qk__units_enter(&sink->rank, &sink->units, &sink->settings.shard, err));
+    QK_TRY(open_units(sink, err));
     QK_TRY(qk__blocks_look(sink, err));
-    if (qk__is_built(sink))
-        qk__tell_notice(&sink->settings.context, QK_NOTICE_INFO,
-                        "all is written: moving it to its place");
-    else if (sink->settings.num_texts > 0 && sink->texts_before == sink->settings.num_texts)
+    if (sink->settings.num_texts > 0 && sink->texts_before == sink->settings.num_texts)
         qk__tell_notice(&sink->settings.context, QK_NOTICE_INFO, "resuming: writing the files");
     else if (sink->settings.shard.count == 1 && !sink->merging)
         qk__tell_notice(&sink->settings.context, QK_NOTICE_INFO,
@@ -163,15 +165,6 @@ static qk_status fail_other_run(const qk_sink *sink, const char *difference, qk_
                     sink->settings.output, difference,
                     sink->settings.shard.count > 1 ? "remove the folder to start over"
                                                    : "--force to start over");
-}
-
-/* What is said to be built may have been removed. */
-static qk_status go_on(qk_sink *sink, qk_error *err)
-{
-    bool ready = true;
-    if (qk__is_built(sink))
-        QK_TRY(qk__publish_ready(sink, &ready, err));
-    return ready ? resume(sink, err) : begin_output(sink, sink->replaces, err);
 }
 
 /* Goes on with what is there, or begins. A shard with `force` begins where it is the first, and joins
@@ -200,7 +193,7 @@ static qk_status decide(qk_sink *sink, size_t others, qk_error *err)
     else if (difference)
         status = fail_other_run(sink, difference, err);
     else
-        status = go_on(sink, err);
+        status = resume(sink, err);
     qk__run_free(&run);
     return status;
 }

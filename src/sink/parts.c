@@ -79,12 +79,13 @@ static qk_status reserve(qk_sink *sink, qk__text_block *block, const qk__text *t
     const int *heads;
     size_t rows = part->stored, even = rows + rows % 2;
     size_t num_heads = qk__heads_of(sink, (int)(number / 2), (qk_kind)(number % 2), &heads);
+    size_t before = rows * sizeof(int64_t) + even * sizeof(int32_t);
+    size_t vectors = num_heads * rows * sink->settings.head_dim * sizeof(float);
     const qk__region region = {.text = block->first + (text - block->texts),
                                .example_id = text->example_id,
                                .part = (int64_t)number,
                                .rows = (int64_t)rows,
-                               .offset = block->sizes[stage]};
-    size_t before = rows * sizeof(int64_t) + even * sizeof(int32_t);
+                               .offset = qk__unit_reserve(&block->unit, before + vectors)};
     int64_t *positions = qk__calloc(before, 1);
     if (!positions)
         return qk__nomem(err);
@@ -96,13 +97,9 @@ static qk_status reserve(qk_sink *sink, qk__text_block *block, const qk__text *t
         positions[kept->row] = kept->position;
         tokens[kept->row] = text->ids ? text->ids[kept->position] : -1;
     }
-    qk_status status = qk__context(
-        err, qk__write_at(block->files[stage], positions, before, region.offset, err), "%s",
-        block->folder);
+    qk_status status = qk__unit_write(&block->unit, region.offset, positions, before, err);
     free(positions);
     part->stages[stage].offset = region.offset + (int64_t)before;
-    block->sizes[stage] = part->stages[stage].offset +
-                          (int64_t)(num_heads * rows * sink->settings.head_dim * sizeof(float));
     return status == QK_OK
                ? qk__buffer_append(&block->regions[stage], &region, sizeof region, err)
                : status;

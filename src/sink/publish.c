@@ -31,84 +31,39 @@ void qk__publish_sweep(const char *output)
     free(beside);
 }
 
-/* The new captures, not what was in the output folder before: that has a .partial. */
-static qk_status is_new(const char *beside, bool *yes, qk_error *err)
-{
-    bool partial;
-    *yes = false;
-    if (!qk__is_dir(beside))
-        return QK_OK;
-    QK_TRY(qk__look_below(beside, "." QK__PARTIAL, &partial, err));
-    *yes = !partial;
-    return QK_OK;
-}
-
-/* *beside is NULL where there is no such place. Without memory nobody knows what is there, and a
- * finished capture may be. */
-static qk_status find_beside(const qk_sink *sink, char **beside, qk_error *err)
-{
-    errno = 0;
-    *beside = qk__place_beside(sink->settings.output, QK__PARTIAL);
-    return *beside || errno != ENOMEM ? QK_OK : qk__nomem(err);
-}
-
-qk_status qk__publish_ready(const qk_sink *sink, bool *ready, qk_error *err)
-{
-    char *beside;
-    *ready = qk__is_dir(sink->fresh);
-    if (*ready)
-        return QK_OK;
-    QK_TRY(find_beside(sink, &beside, err));
-    qk_status status = beside ? is_new(beside, ready, err) : QK_OK;
-    free(beside);
-    return status;
-}
-
 /* ---- in one step ------------------------------------------------------------------------ */
 
 /* *done is false where it cannot be; the new captures are in .partial then. */
 static qk_status publish_at_once(qk_sink *sink, bool *done, qk_error *err)
 {
     const char *output = sink->settings.output;
-    char *beside;
     *done = false;
-    qk_status status = find_beside(sink, &beside, err);
-    if (beside && qk__holds_captures_alone(output)) {
-        bool fresh = qk__is_dir(sink->fresh); /* else a run was killed before the last step */
-        if (fresh)
-            qk__publish_sweep(output);
-        status = qk__place_exchange(&sink->place, fresh ? sink->fresh : beside, beside, true,
-                                    done, err);
+    errno = 0;
+    char *beside = qk__place_beside(output, QK__PARTIAL);
+    if (!beside) /* there is no such place */
+        return errno == ENOMEM ? qk__nomem(err) : QK_OK;
+    qk_status status = QK_OK;
+    if (qk__holds_captures_alone(output)) {
+        qk__publish_sweep(output);
+        status = qk__place_exchange(&sink->place, sink->fresh, beside, true, done, err);
         if (*done)
             qk__output_remove(beside);
+        else if (status == QK_OK && !qk__is_dir(sink->fresh) &&
+                 rename(beside, sink->fresh) != 0)
+            status = qk__fail(err, QK_ERR_IO, "%s: cannot move to %s: %s", beside, sink->fresh,
+                              strerror(errno));
     }
-    if (beside && status == QK_OK && !*done && !qk__is_dir(sink->fresh) &&
-        rename(beside, sink->fresh) != 0)
-        status = qk__fail(err, QK_ERR_IO, "%s: cannot move to %s: %s", beside, sink->fresh,
-                          strerror(errno));
     free(beside);
     return status;
 }
 
 /* ---- piece by piece --------------------------------------------------------------------- */
 
-/* Makes way: old captures, of either form. Once, because what lies there later is ours. */
-static qk_status clear_output(const qk_sink *sink, qk_error *err)
+/* Makes way: old captures, of either form, and parts of this one that were moved when its run was killed. */
+static qk_status clear_output(const char *output, qk_error *err)
 {
-    const char *output = sink->settings.output;
-    char *mark = qk__path_join(sink->partial, "cleared");
-    if (!mark)
-        return qk__nomem(err);
-    qk_status status = QK_OK;
-    if (!qk__is_file(mark)) {
-        status = qk__each_capture(output, qk__capture_mark, err);
-        if (status == QK_OK)
-            status = qk__each_capture(output, qk__capture_remove, err);
-        if (status == QK_OK)
-            status = qk__write_file(mark, "", 0, err);
-    }
-    free(mark);
-    return status;
+    QK_TRY(qk__each_capture(output, qk__capture_mark, err));
+    return qk__each_capture(output, qk__capture_remove, err);
 }
 
 static qk_status move_below(const char *from, const char *to, const char *name, qk_error *err)
@@ -152,43 +107,33 @@ static qk_status publish_pieces(const qk_sink *sink, bool manifests, qk_error *e
             continue;
         char *from = qk__stage_folder(sink, sink->fresh, stage);
         char *to = qk__stage_folder(sink, sink->settings.output, stage);
-        char *manifest = from ? qk__path_join(from, QK_MANIFEST_NAME) : NULL;
-        if (!manifest || !to)
+        if (!from || !to)
             status = qk__nomem(err);
-        else if (qk__is_file(manifest)) /* else it has moved before */
+        else
             status = manifests ? move_below(from, to, QK_MANIFEST_NAME, err)
                                : move_parts(sink->settings.output, both ? 1 + stage : 0, from,
                                             to, err);
-        free(manifest);
         free(from);
         free(to);
     }
     return status;
 }
 
-/* Whether there are captures that have not been made way for. */
-static bool holds_old(const qk_sink *sink)
-{
-    return !qk__is_file_in(sink->partial, "cleared") &&
-           qk__holds_captures(sink->settings.output);
-}
-
 qk_status qk__output_publish(qk_sink *sink, qk_error *err)
 {
-    bool done = false, old = sink->replaces && holds_old(sink);
+    bool done = false;
+    const char *output = sink->settings.output;
+    const bool old = qk__holds_captures(output);
     if (old) /* again: something may have come while the run was at work */
-        QK_TRY(qk__check_strangers(sink->settings.output, err));
-    if (old)
+        QK_TRY(qk__check_strangers(output, err));
+    if (old && sink->replaces)
         QK_TRY(publish_at_once(sink, &done, err));
     if (done)
         return QK_OK;
-    if (!qk__is_dir(sink->fresh))
-        return qk__fail(err, QK_ERR_NOT_FOUND,
-                        "%s: the finished capture is gone: run the command again", sink->fresh);
-    if (sink->replaces)
-        QK_TRY(clear_output(sink, err));
+    if (old)
+        QK_TRY(clear_output(output, err));
     QK_TRY(publish_pieces(sink, false, err));
     QK_TRY(publish_pieces(sink, true, err));
-    qk__partial_drop(sink->settings.output);
+    qk__partial_drop(output);
     return QK_OK;
 }

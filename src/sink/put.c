@@ -215,8 +215,8 @@ static qk_status store(delivery *d, size_t head, qk_error *err)
         if (row < 0)
             continue;
         if (filled > 0 && row != first + (int64_t)filled) {
-            QK_TRY(qk__write_at(d->block->files[d->stage], stored, filled * bytes,
-                                start + first * (int64_t)bytes, err));
+            QK_TRY(qk__unit_write(&d->block->unit, start + first * (int64_t)bytes, stored,
+                                  filled * bytes, err));
             filled = 0;
         }
         if (filled == 0)
@@ -224,8 +224,8 @@ static qk_status store(delivery *d, size_t head, qk_error *err)
         memcpy(stored + filled++ * dim, vector_of(d, head, i), bytes);
     }
     return filled == 0 ? QK_OK
-                       : qk__write_at(d->block->files[d->stage], stored, filled * bytes,
-                                      start + first * (int64_t)bytes, err);
+                       : qk__unit_write(&d->block->unit, start + first * (int64_t)bytes, stored,
+                                        filled * bytes, err);
 }
 
 static qk_status put_head(delivery *d, size_t i, size_t head, qk_error *err)
@@ -242,7 +242,7 @@ static qk_status put_head(delivery *d, size_t i, size_t head, qk_error *err)
     }
     if (d->part->stored == 0)
         return QK_OK;
-    return qk__context(err, store(d, head, err), "%s", d->block->folder);
+    return store(d, head, err);
 }
 
 /* ---- all of them ------------------------------------------------------------------------ */

@@ -10,17 +10,17 @@
  *     output.c           the output folder: what may be done with it
  *     captures.c         captures in a folder: which files are theirs
  *     blocks.c           finished blocks of texts
- *     open_blocks.c      those that are being filled; publishing one
+ *     open_blocks.c      those that are being filled; finishing one
  *     open_texts.c       texts that are open
  *     parts.c            queries or keys of one layer of a text: which positions are kept
  *     choose_reservoir.c which of these are stored, of a reservoir
  *     put.c              vectors to where they belong
  *     put_sums.c         sums that others made, in place of vectors
  *     put_attention.c    sums over rows of attention
- *     sums.c             vectors to moments, in a fixed order
- *     node_tree.c        moments of blocks to those of all, in a fixed tree
- *     all_rows.c         rows of all blocks
- *     write_rows.c       these -> Parquet
+ *     sums.c             vectors to moments, in the order of texts
+ *     all_blocks.c       rows of all blocks
+ *     write_sums.c       sums of all blocks, in their order
+ *     write_rows.c       rows -> Parquet
  *     capture_facts.c    capture.json, card and table of examples
  *     publish.c          finished captures take their place
  *     merge.c            blocks that several folders have, in one
@@ -28,16 +28,8 @@
  * OUTPUT/.partial while it goes on:
  *
  *     run.json               what the run is; written once
- *     .units/FINGERPRINT/        units that are finished: work/units.h
- *         b000007/               a block of texts
- *             block.json         its texts, tokens and rows
- *             examples           a line of JSON for each text
- *             rows.post, .pre    vectors; index.post, .pre: where
- *         post-n00-000007/       sums of a node of a tree
- *             l00.safetensors
- *     new/                   the captures as OUTPUT will hold them, built when all blocks are there
- *     built                  they are complete
- *     cleared                what had to give way in OUTPUT is gone */
+ *     units/b000007          a block of texts: a unit (work/units.h)
+ *     new/                   the captures as OUTPUT will hold them, made of the units when all are there */
 #ifndef QK_SINK_SINK_H
 #define QK_SINK_SINK_H
 
@@ -137,24 +129,43 @@ typedef struct qk__region {
     int64_t rows, offset;
 } qk__region;
 
-/* Texts first .. first + count - 1. */
+/* Texts first .. first + count - 1. They begin in their order. */
 typedef struct qk__text_block {
     struct qk__text_block *next;
-    int64_t number, first, count, done;
-    char *folder; /* of the unit, until it is published */
+    int64_t number, first, count, begun, done;
+    qk__unit unit; /* the file of the rows, until it is finished */
     qk__text *texts;
-    qk__queue *queues; /* [QK__TREES][2 * num_layers], where sums are kept */
-    int files[QK__STAGES];
-    int64_t sizes[QK__STAGES];
+    qk__queue *queues;              /* [QK__TREES][2 * num_layers], where sums are kept */
     qk__buffer regions[QK__STAGES]; /* qk__region */
     int64_t *rows, *stored; /* [2 * num_layers] of each head: kept, and of them in the file */
 } qk__text_block;
 
-/* A finished block, as block.json has it. */
+/* Where in the file of a block the examples begin, how long they are, the index of each stage, the list of sums. */
+enum {
+    QK__AT_EXAMPLES,
+    QK__AT_LENGTH,
+    QK__AT_INDEX,
+    QK__AT_SUMS = QK__AT_INDEX + QK__STAGES,
+    QK__BLOCK_PLACES
+};
+
+/* What a finished block says of itself. */
 typedef struct qk__block_facts {
     int64_t texts, tokens;
     int64_t *rows, *stored; /* as in qk__text_block; one piece of memory, freed through rows */
+    int64_t at[QK__BLOCK_PLACES];
 } qk__block_facts;
+
+/* A finished block, open. */
+typedef struct qk__block {
+    int fd;
+    qk__block_facts facts;
+} qk__block;
+
+/* Where the sums of a part lie in its file; 0 bytes: there are none. */
+typedef struct qk__stored_sums {
+    int64_t offset, size;
+} qk__stored_sums;
 
 struct qk_sink {
     qk_sink_settings settings;
@@ -165,16 +176,14 @@ struct qk_sink {
     int64_t block_texts, num_blocks;
     json_t *identity;
     char fingerprint[QK__FINGERPRINT_SIZE];
-    char *partial, *fresh; /* folders */
-    qk__unit_folder units;
-    qk__rank rank; /* of a shard */
+    char *partial, *fresh, *units; /* folders */
     qk__hold place;
-    bool alone; /* nobody else holds it */
+    int end;    /* lock of who puts all together; -1 */
+    bool alone; /* nobody else holds the place */
     bool merging, complete, replaces;
-    bool began; /* by this process */
-    bool empty; /* all blocks are there, and nothing is kept of them */
-    atomic_bool
-        *there; /* [num_blocks] finished when the sink was opened, or since by this process */
+    bool began;         /* by this process */
+    bool empty;         /* all blocks are there, and nothing is kept of them */
+    atomic_bool *there; /* [num_blocks] when the sink was opened, or since by this process */
     int64_t texts_before, tokens_before;
     pthread_mutex_t asking;
     atomic_bool stopped;   /* the answer was false once */
@@ -236,14 +245,8 @@ QK_MUST_CHECK qk_status qk__sink_ask(qk_sink *sink, const char *what, size_t don
 /* From now on nothing more is taken. Any thread. */
 void qk__sink_fail(qk_sink *sink, qk_status status, const qk_error *err);
 
-/* All files of the captures are in .partial/new. */
-bool qk__is_built(const qk_sink *sink);
-
 /* How many texts make a block. */
-int64_t qk__choose_block(int64_t texts, int64_t tokens);
-
-/* Which blocks are of this shard: from *first to before *end. */
-void qk__shard_blocks(const qk_sink *sink, int64_t *first, int64_t *end);
+int64_t qk__choose_block(const qk_sink_settings *settings);
 
 /* Texts of a block: the last one may have fewer. */
 int64_t qk__block_size(const qk_sink *sink, int64_t number);
@@ -258,10 +261,11 @@ void qk__block_name(int64_t number, char name[QK__UNIT_NAME_SIZE]);
 QK_MUST_CHECK qk_status qk__sink_open(qk_sink **sink, const qk_sink_settings *settings,
                                       bool merging, qk_error *err);
 
-/* Puts the capture together if all blocks are there. forced: whoever else was at it has died, the
- * user says. */
-QK_MUST_CHECK qk_status qk__sink_end(qk_sink *sink, bool forced, qk_sink_outcome *outcome,
-                                     qk_error *err);
+/* Whether this process may put the capture together: until it closes the sink, nobody else may. */
+bool qk__sink_may_end(qk_sink *sink);
+
+/* Puts the capture together if all blocks are there and nobody else is at it. */
+QK_MUST_CHECK qk_status qk__sink_end(qk_sink *sink, qk_sink_outcome *outcome, qk_error *err);
 
 /* ---- run_identity.c --------------------------------------------------------------------- */
 
@@ -290,26 +294,21 @@ QK_MUST_CHECK qk_status qk__output_open(qk_sink *sink, qk_error *err);
 
 /* ---- blocks.c, open_blocks.c ------------------------------------------------------------ */
 
-#define QK__BLOCK_FACTS "block.json"
-
 /* Sets sink->there, texts_before and tokens_before. */
 QK_MUST_CHECK qk_status qk__blocks_look(qk_sink *sink, qk_error *err);
 
-/* Whether a file of a finished block holds what was written for its place; QK_ERR_MALFORMED with the
- * remedy. why may be NULL. */
-QK_MUST_CHECK qk_status qk__block_check(const qk_sink *sink, int64_t number, const char *file,
-                                        qk_error *err);
+/* Opens a finished block whose bytes are those that were written; QK_ERR_MALFORMED with the remedy. Close it in any
+ * case. */
+QK_MUST_CHECK qk_status qk__block_open(const qk_sink *sink, int64_t number, qk__block *block,
+                                       qk_error *err);
+void qk__block_close(qk__block *block);
 qk_status qk__block_fail(const qk_sink *sink, int64_t number, const char *why, qk_error *err);
-
-/* facts->rows is to be freed. */
-QK_MUST_CHECK qk_status qk__block_read(const qk_sink *sink, int64_t number,
-                                       qk__block_facts *facts, qk_error *err);
 
 /* The block of a text, begun if need be; the caller holds the mutex. */
 QK_MUST_CHECK qk_status qk__open_block(qk_sink *sink, int64_t text, qk__text_block **block,
                                        qk_error *err);
 
-/* Writes what a finished block has in memory, and publishes it. It is freed in any case. */
+/* Writes what a finished block has in memory, and gives it its name. It is freed in any case. */
 QK_MUST_CHECK qk_status qk__block_publish(qk_sink *sink, qk__text_block *block, qk_error *err);
 void qk__text_block_free(const qk_sink *sink, qk__text_block *block);
 
@@ -384,18 +383,6 @@ qk__part_shape qk__part_shape_of(const qk_sink *sink, int tree, int layer, qk_ki
 QK_MUST_CHECK qk_status qk__spare_take(qk_sink *sink, qk__waiting **found, qk_error *err);
 void qk__waiting_free(qk__waiting **list);
 
-/* ---- node_tree.c ------------------------------------------------------------------------ */
-
-/* Writes the sums of a block as a leaf of the tree; then merges where both halves of a node are
- * there. */
-QK_MUST_CHECK qk_status qk__tree_add(qk_sink *sink, const qk__text_block *block, qk_error *err);
-
-/* All blocks are there: merges what is left, and gives the root's files to `folder`. */
-struct qk__all_rows;
-QK_MUST_CHECK qk_status qk__tree_finish(qk_sink *sink, int tree,
-                                        const struct qk__all_rows *rows, const char *folder,
-                                        qk_error *err);
-
 /* ---- write_rows.c, capture_facts.c ------------------------------------------------------ */
 
 /* Makes the captures in .partial/new. */
@@ -405,21 +392,10 @@ QK_MUST_CHECK qk_status qk__write_captures(qk_sink *sink, qk_sink_outcome *outco
 /* The user's own keys for capture.json, an object, to be released with json_decref. */
 QK_MUST_CHECK qk_status qk__extra_keys(const qk_sink *sink, json_t **root, qk_error *err);
 
-/* Keys for capture.json and lines for the card of one stage, to be freed. */
-QK_MUST_CHECK qk_status qk__describe(const qk_sink *sink, int stage,
-                                     const struct qk__all_rows *rows, char **json, char **card,
-                                     qk_error *err);
-
-/* Writes dir/examples.csv. */
-QK_MUST_CHECK qk_status qk__write_examples(const qk_sink *sink, const char *dir, qk_error *err);
-
 /* ---- publish.c -------------------------------------------------------------------------- */
 
 /* Puts the finished captures in their place and removes the rest. */
 QK_MUST_CHECK qk_status qk__output_publish(qk_sink *sink, qk_error *err);
-
-/* Whether there is something to be put in its place: false when it was removed by hand. */
-QK_MUST_CHECK qk_status qk__publish_ready(const qk_sink *sink, bool *ready, qk_error *err);
 
 /* Removes what a run that was killed has left beside the output folder. */
 void qk__publish_sweep(const char *output);

@@ -65,32 +65,23 @@ void qk__sink_fail(qk_sink *sink, qk_status status, const qk_error *err)
     pthread_mutex_unlock(&sink->mutex);
 }
 
-bool qk__is_built(const qk_sink *sink)
-{
-    return qk__is_file_in(sink->partial, QK__BUILT);
-}
-
 /* ---- blocks ----------------------------------------------------------------------------- */
 
-/* Small blocks cost a journey through the weights and a file of sums, large ones what is lost
- * when a run is stopped. */
-enum { LEAST_TOKENS = 8192, MOST_BLOCKS = 64 };
+/* Small blocks cost a journey through the weights and sums of their own, large ones what is lost when a run is
+ * stopped. Sums of a block are as large as those of all: of moments there are as few blocks as groups of texts. */
+enum { LEAST_TOKENS = 8192, MOST_BLOCKS = 64, USUAL_GROUPS = 16 };
 
-/* A power of two that depends on these numbers alone, since the tree of sums does on it. */
-int64_t qk__choose_block(int64_t texts, int64_t tokens)
+int64_t qk__choose_block(const qk_sink_settings *s)
 {
-    int64_t size = 1;
-    while (size < texts && (texts / size > MOST_BLOCKS ||
-                            (tokens > 0 && (double)tokens * (double)size <
-                                               (double)LEAST_TOKENS * (double)texts)))
+    int64_t size = 1, most = MOST_BLOCKS;
+    if (s->keep.moments)
+        most = s->keep.groups > 0 ? s->keep.groups : USUAL_GROUPS;
+    while (size < s->num_texts &&
+           ((s->num_texts + size - 1) / size > most ||
+            (s->num_tokens > 0 && (double)s->num_tokens * (double)size <
+                                      (double)LEAST_TOKENS * (double)s->num_texts)))
         size *= 2;
     return size;
-}
-
-/* Neighbours stay together: their sums merge at once. */
-void qk__shard_blocks(const qk_sink *sink, int64_t *first, int64_t *end)
-{
-    qk__share_alike(sink->num_blocks, &sink->settings.shard, first, end);
 }
 
 int64_t qk__block_size(const qk_sink *sink, int64_t number)
@@ -107,9 +98,7 @@ void qk__block_name(int64_t number, char name[QK__UNIT_NAME_SIZE])
 bool qk_sink_wants(const qk_sink *sink, int64_t number)
 {
     assert(sink);
-    int64_t first, end, block = number / sink->block_texts;
-    if (sink->complete || number < 0 || number >= sink->settings.num_texts)
-        return false;
-    qk__shard_blocks(sink, &first, &end);
-    return block >= first && block < end && !sink->there[block];
+    int64_t block = number / sink->block_texts;
+    return !sink->complete && number >= 0 && number < sink->settings.num_texts &&
+           qk__is_own(block, &sink->settings.shard) && !sink->there[block];
 }

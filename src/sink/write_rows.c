@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes captures from the blocks, when all of them are there. What is finished stays when a run is
- * stopped here, and is not written again. */
-#include <errno.h>
-#include <fcntl.h>
+/* Writes captures from the blocks, when all of them are there. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "base/parallel.h"
 #include "capture/capture_writer.h"
-#include "sink/all_rows.h"
+#include "sink/all_blocks.h"
 #include "sink/sink.h"
 
 /* A row group takes about as much memory in each thread; heads of a capture are read in blocks
@@ -30,7 +26,7 @@ typedef struct file_job {
 typedef struct finish {
     qk_sink *sink;
     int stage;
-    qk__all_rows *rows;
+    qk__all_blocks all;
     qk_capture_writer *writer;
     file_job *jobs;
     size_t count;
@@ -166,7 +162,8 @@ static qk_status write_head(const finish *f, const file_job *job, size_t i, qk_e
                                sink->settings.token_strings, group_rows(sink), err));
     qk_status status = init_buffer(sink, &buffer, job->layer, err);
     if (status == QK_OK)
-        status = qk__each_text(f->rows, qk__part_of(job->layer, job->kind), see_text, &c, err);
+        status = qk__each_text(&f->all, f->stage, qk__part_of(job->layer, job->kind), see_text,
+                               &c, err);
     if (status == QK_OK && buffer.filled > 0)
         status = flush(sink, c.writer, &buffer, err);
     free_buffer(&buffer);
@@ -178,47 +175,20 @@ static qk_status write_head(const finish *f, const file_job *job, size_t i, qk_e
 
 /* ---- a file ----------------------------------------------------------------------------- */
 
-/* The folder of a file is named after its head, or after layer and kind. */
-static char *name_folder(const finish *f, const file_job *job)
+static qk_status write_file(const finish *f, const file_job *job, qk_error *err)
 {
-    char name[QK_HEAD_NAME_SIZE];
-    if (f->sink->settings.layout == QK_LAYOUT_PACKED)
-        qk__layer_name(job->layer, job->kind, name);
-    else
-        qk_head_name((qk_head_id){job->layer, job->heads[0], job->kind}, name);
-    char *stage = qk__stage_folder(f->sink, f->sink->fresh, f->stage);
-    char *folder = stage ? qk__path_join(stage, name) : NULL;
-    free(stage);
-    return folder;
-}
-
-/* It is finished when it is in its place. */
-static qk_status write_file(const finish *f, const file_job *job, const char *folder,
-                            qk_error *err)
-{
-    const qk_sink *sink = f->sink;
-    int64_t rows = qk__all_rows_count(f->rows, qk__part_of(job->layer, job->kind));
-    qk__output_sweep(f->writer->dir, strrchr(folder, '/') + 1);
-    bool there = qk__is_file_in(folder, "data.parquet");
-    for (size_t i = 0; i < job->num_heads; i++) {
-        qk_head_id id = {job->layer, job->heads[i], job->kind};
-        if (there)
-            QK_TRY(qk__capture_writer_adopt(f->writer, id, sink->settings.head_dim, rows, err));
-        else
-            QK_TRY(write_head(f, job, i, err));
-    }
-    return there ? QK_OK : qk_capture_writer_end_layer(f->writer, job->layer, job->kind, err);
+    for (size_t i = 0; i < job->num_heads; i++)
+        QK_TRY(write_head(f, job, i, err));
+    return qk_capture_writer_end_layer(f->writer, job->layer, job->kind, err);
 }
 
 static qk_status run_job(void *context, size_t i, int worker, qk_error *err)
 {
     finish *f = context;
     (void)worker;
-    char *folder = name_folder(f, &f->jobs[i]);
-    qk_status status = folder ? tell(f, err) : qk__nomem(err);
+    qk_status status = tell(f, err);
     if (status == QK_OK)
-        status = write_file(f, &f->jobs[i], folder, err);
-    free(folder);
+        status = write_file(f, &f->jobs[i], err);
     atomic_fetch_add(&f->done, 1);
     return status;
 }
@@ -231,7 +201,7 @@ static void add_jobs(finish *f, int layer, qk_kind kind)
     size_t count = qk__heads_of(f->sink, layer, kind, &heads);
     bool packed = f->sink->settings.layout == QK_LAYOUT_PACKED;
     size_t together = packed ? count : 1;
-    if (qk__all_rows_count(f->rows, qk__part_of(layer, kind)) == 0)
+    if (f->all.stored[qk__part_of(layer, kind)] == 0)
         return;
     for (size_t i = 0; i < count; i += together)
         f->jobs[f->count++] =
@@ -257,14 +227,14 @@ static qk_status open_writer(finish *f, const char *folder, qk_error *err)
 {
     const qk_sink_settings *s = &f->sink->settings;
     char *json, *card;
-    QK_TRY(qk__describe(f->sink, f->stage, f->rows, &json, &card, err));
+    QK_TRY(qk__describe(&f->all, f->stage, &json, &card, err));
     const qk_capture_meta meta = {.model = s->model_name ? s->model_name : "",
                                   .q_per_kv_group = s->num_q_heads / s->num_k_heads,
                                   .source = s->source ? s->source : "qkscope sink",
                                   .extra_json = json,
                                   .card = card,
                                   .layout = s->layout};
-    qk_status status = qk__capture_writer_reopen(&f->writer, folder, &meta, err);
+    qk_status status = qk_capture_writer_open(&f->writer, folder, &meta, err);
     free(json);
     free(card);
     return status;
@@ -277,7 +247,7 @@ static qk_status note_sums(const finish *f, qk_error *err)
         for (int kind = QK_QUERY; kind <= QK_KEY; kind++) {
             const int *heads;
             size_t count = qk__heads_of(sink, layer, (qk_kind)kind, &heads);
-            int64_t summed = qk__all_rows_kept(f->rows, qk__part_of(layer, (qk_kind)kind));
+            int64_t summed = f->all.kept[qk__part_of(layer, (qk_kind)kind)];
             for (size_t i = 0; summed > 0 && i < count; i++)
                 QK_TRY(qk__capture_writer_note_sums(
                     f->writer, (qk_head_id){layer, heads[i], (qk_kind)kind},
@@ -288,7 +258,6 @@ static qk_status note_sums(const finish *f, qk_error *err)
 
 static qk_status write_parts(finish *f, const char *folder, qk_error *err)
 {
-    qk__output_sweep(folder, "");
     QK_TRY(open_writer(f, folder, err));
     qk_status status = list_jobs(f, err);
     atomic_store(&f->done, 0);
@@ -297,50 +266,52 @@ static qk_status write_parts(finish *f, const char *folder, qk_error *err)
     free(f->jobs);
     QK_TRY(status);
     if (f->sink->settings.keep.moments) {
-        QK_TRY(qk__tree_finish(f->sink, f->stage, f->rows, folder, err));
+        QK_TRY(qk__write_sums(&f->all, f->sink, f->stage, folder, err));
         QK_TRY(note_sums(f, err));
     }
     if (qk__keeps_attention(f->sink, f->stage))
-        QK_TRY(qk__tree_finish(f->sink, QK__ATTENTION, f->rows, folder, err));
-    QK_TRY(qk__write_examples(f->sink, folder, err));
+        QK_TRY(qk__write_sums(&f->all, f->sink, QK__ATTENTION, folder, err));
+    QK_TRY(qk__write_examples(&f->all, folder, err));
     return qk_capture_writer_finish(&f->writer, err);
 }
 
-static const char *const NEW[QK__STAGES] = {"new/post", "new/pre"};
-
-static qk_status write_capture(finish *f, qk_sink_outcome *outcome, qk_error *err)
+static qk_status write_capture(finish *f, qk_error *err)
 {
-    char *folder = qk__stage_folder(f->sink, f->sink->fresh, f->stage);
-    if (!folder)
-        return qk__nomem(err);
-    qk_status status = qk__all_rows_open(&f->rows, f->sink, f->stage, err);
-    if (status == QK_OK)
-        qk__all_rows_sum(f->rows, outcome);
-    if (status == QK_OK && outcome->heads == 0)
-        status =
-            qk__fail(err, QK_ERR_DEGENERATE,
-                     "no position was kept: keep more rows (a higher base_rate, or the sampler "
-                     "\"all\"), or give longer texts");
+    static const char *const NEW[QK__STAGES] = {"new/post", "new/pre"};
     bool both = f->sink->stages[QK__POST] && f->sink->stages[QK__PRE];
-    bool written = qk__is_built(f->sink) || qk__is_capture_of(folder, f->sink->fingerprint);
-    if (status == QK_OK && !written) /* by an earlier run */
-        status = qk__make_below(f->sink->partial, both ? NEW[f->stage] : "new", err);
-    if (status == QK_OK && !written)
+    char *folder = qk__stage_folder(f->sink, f->sink->fresh, f->stage);
+    qk_status status = folder
+                           ? qk__make_below(f->sink->partial, both ? NEW[f->stage] : "new", err)
+                           : qk__nomem(err);
+    if (status == QK_OK)
         status = write_parts(f, folder, err);
     qk_capture_writer_abort(&f->writer);
-    qk__all_rows_close(&f->rows);
     free(folder);
     return status;
+}
+
+static qk_status write_all(finish *f, qk_sink_outcome *outcome, qk_error *err)
+{
+    QK_TRY(qk__all_blocks_open(&f->all, f->sink, err));
+    for (f->stage = 0; f->stage < QK__STAGES; f->stage++) {
+        if (!f->sink->stages[f->stage])
+            continue;
+        qk__all_blocks_sum(&f->all, outcome);
+        if (outcome->heads == 0)
+            return qk__fail(err, QK_ERR_DEGENERATE,
+                            "no position was kept: keep more rows (a higher base_rate, or the "
+                            "sampler \"all\"), or give longer texts");
+        QK_TRY(write_capture(f, err));
+    }
+    return QK_OK;
 }
 
 qk_status qk__write_captures(qk_sink *sink, qk_sink_outcome *outcome, qk_error *err)
 {
     finish f = {.sink = sink};
     atomic_init(&f.done, 0);
-    for (int stage = 0; stage < QK__STAGES; stage++) {
-        f.stage = stage;
-        if (sink->stages[stage])
-            QK_TRY(write_capture(&f, outcome, err));
-    }
-    return qk__write_file_in(sink->partial, QK__BUILT, "", 0, err);
+    qk__partial_unbuild(sink->settings.output); /* of a run that was stopped */
+    qk_status status = write_all(&f, outcome, err);
+    qk__all_blocks_close(&f.all);
+    return status;
 }

@@ -28,7 +28,7 @@
  *
  * Where rows of first positions were summed once more, their arrays follow, after "first.q." and "first.k.",
  * of the same heads and without buckets. A kind of which no head was captured has no arrays. layer_write.c writes them,
- * layer_file.c maps and checks them, layer_read.c reads them, whole or head by head. */
+ * layer_file.c maps and checks them, layer_read.c reads them, head by head. */
 #ifndef QK_STATE_LAYER_FILE_H
 #define QK_STATE_LAYER_FILE_H
 
@@ -47,11 +47,6 @@
 QK_MUST_CHECK qk_status qk__layer_moments_write(const char *path, const qk__layer_parts *parts,
                                                 int layer, const json_t *metadata,
                                                 qk_error *err);
-
-/* Everything into memory, every number checked, ready to be merged. On failure there are no parts.
- * Messages name the file. */
-QK_MUST_CHECK qk_status qk__layer_moments_read(const char *path, qk__layer_parts *parts,
-                                               qk_error *err);
 
 /* In the metadata: the fingerprint of the capture that the sums are of. */
 #define QK__LAYER_CAPTURE "capture"

@@ -3,14 +3,15 @@
  * heads, by groups of texts and, of queries, by the sampler's buckets.
  *
  *     rows ──compute──▶ chunk ──fold──▶ part ──merge──▶ part ──write──▶ file
- *        (any thread)       (in order)   (in a fixed tree)   (layer_file.h)
+ *        (any thread)       (in order)      (in order)       (layer_file.h)
  *
  * All numbers are about means: two sets of rows join by the formula of qk__moments_merge (Chan,
  * Golub and LeVeque, 1979), so means far from zero cost no digits. The same folds and merges in
  * the same order give the same bits on every processor; another order gives other roundings. So who
  * folds keeps an order that does not depend on threads. Nothing here starts threads or locks.
  *
- * chunk_moments.c computes, chunk_sums.c takes sums that others made, part_moments.c folds and merges.
+ * chunk_moments.c computes, chunk_sums.c takes sums that others made, part_moments.c folds and merges, part_store.c
+ * keeps what is not merged yet.
  *
  * Groups of texts are those of stats/text_groups.h: they depend on the set of ids alone. A part
  * does not remember ids, only the labels of its groups. */
@@ -162,5 +163,13 @@ QK_MUST_CHECK qk_status qk__part_moments_fold(qk__part_moments *part, int64_t ex
  * still frees it. After a failure both are as they were. */
 QK_MUST_CHECK qk_status qk__part_moments_merge(qk__part_moments *part, qk__part_moments *later,
                                                qk_error *err);
+
+/* Bytes of a part in a file of the program's own; writing them; and reading them into a part of the same shape that
+ * has no rows: what is no such part is QK_ERR_MALFORMED, and then it can only be freed. Messages do not name the file. */
+size_t qk__part_moments_stored(const qk__part_moments *part);
+QK_MUST_CHECK qk_status qk__part_moments_store(const qk__part_moments *part, int fd,
+                                               int64_t offset, qk_error *err);
+QK_MUST_CHECK qk_status qk__part_moments_load(qk__part_moments *part, int fd, int64_t offset,
+                                              size_t size, qk_error *err);
 
 #endif

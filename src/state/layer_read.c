@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files of a layer's moments into memory: as parts, to be merged, and head by head. */
+/* Files of a layer's moments into memory, head by head. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,62 +15,6 @@
 static qk_status name_head(qk_error *err, qk_status status, qk_kind kind, int head)
 {
     return qk__context(err, status, "%s, head %d", kind == QK_QUERY ? "queries" : "keys", head);
-}
-
-/* ---- parts ------------------------------------------------------------------------------ */
-
-/* Copies a set of a file. */
-static qk_status take_set(qk__set_list *list, const qk__set_shape *shape,
-                          const qk__moment_set *set, qk_kind kind, const int *heads,
-                          qk_error *err)
-{
-    for (size_t h = 0; h < shape->num_heads; h++)
-        QK_TRY(name_head(err, qk__check_set(shape, set, h, err), kind, heads[h]));
-    qk__moment_set *own = qk__set_list_new(list, shape, set->key);
-    if (!own)
-        return qk__nomem(err);
-    qk__set_add(shape, own, set);
-    return QK_OK;
-}
-
-static qk_status take_part(const qk__layer_file *file, int number, qk__part_moments **part,
-                           qk_error *err)
-{
-    const qk__layer_view *view = qk__layer_file_view(file, number);
-    const qk_kind kind = (qk_kind)(number % QK__FIRST_PARTS);
-    const size_t heads = view->shape.num_heads;
-    if (heads == 0)
-        return QK_OK;
-    QK_TRY(qk__part_moments_create(part, &view->shape, err));
-    qk__part_moments *p = *part;
-    p->mask = view->mask;
-    memcpy(p->texts, view->texts, heads * sizeof *p->texts);
-    memcpy(p->position, view->positions, 2 * heads * sizeof *p->position);
-    for (size_t g = 0; g < (size_t)view->sizes.groups; g++) {
-        const qk__moment_set set = qk__layer_view_group(view, g);
-        QK_TRY(take_set(&p->groups, &p->group_shape, &set, kind, view->heads, err));
-    }
-    for (size_t b = 0; b < (size_t)view->sizes.buckets; b++) {
-        const qk__moment_set set = qk__layer_view_bucket(view, b);
-        QK_TRY(take_set(&p->buckets, &p->bucket_shape, &set, kind, view->heads, err));
-    }
-    return QK_OK;
-}
-
-qk_status qk__layer_moments_read(const char *path, qk__layer_parts *parts, qk_error *err)
-{
-    qk__layer_file *file;
-    qk_status status = QK_OK;
-    *parts = (qk__layer_parts){{NULL}};
-    QK_TRY(qk__layer_file_open(&file, path, err));
-    for (int i = 0; i < QK__LAYER_PARTS && status == QK_OK; i++)
-        status = take_part(file, i, &parts->part[i], err);
-    if (status != QK_OK) {
-        qk__layer_parts_free(parts);
-        qk__context(err, status, "%s", path);
-    }
-    qk__layer_file_close(&file);
-    return status;
 }
 
 /* ---- heads ------------------------------------------------------------------------------ */

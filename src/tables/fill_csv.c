@@ -7,7 +7,6 @@
 #include <qkscope/stats.h>
 
 #include "base/buffer.h"
-#include "base/csv_reader.h"
 #include "base/error.h"
 #include "base/parse_number.h"
 #include "tables/store.h"
@@ -32,10 +31,9 @@ static qk_status find_columns(filling *f, qk_error *err)
 {
     const qk__store_table *table = f->table;
     for (size_t i = 0; i < table->num_columns; i++) {
-        qk__store_column *c = &table->columns[i];
+        const qk__store_column *c = &table->columns[i];
         bool id = table->of_heads && i < NUM_IDS;
         f->columns[i] = QK__NO_COLUMN;
-        c->wanted |= id;
         if (c->column && c->wanted)
             QK_TRY(qk__reader_find(f->csv, c->name, id, &f->columns[i], err));
     }
@@ -47,10 +45,13 @@ static qk_status prepare_insert(filling *f, qk_error *err)
 {
     const qk__store_table *table = f->table;
     qk__buffer sql = {0};
-    qk_status status = qk__buffer_printf(&sql, err, "INSERT INTO \"%s\".\"%s\" VALUES (",
-                                         table->set->name, table->name);
+    qk_status status = qk__sql_insert(table, &sql, err);
+    const char *before = " VALUES (";
     for (size_t i = 0; i < table->num_columns && status == QK_OK; i++)
-        status = qk__buffer_printf(&sql, err, "%s?%zu", i > 0 ? "," : "", i + 1);
+        if (table->columns[i].wanted) {
+            status = qk__buffer_printf(&sql, err, "%s?%zu", before, i + 1);
+            before = ", ";
+        }
     if (status == QK_OK)
         status = qk__buffer_printf(&sql, err, ")");
     if (status == QK_OK)
@@ -203,13 +204,9 @@ static qk_status fill_from(filling *f, qk_error *err)
     qk__store_set *set = f->table->set;
     QK_TRY(prepare_insert(f, err));
     for (size_t i = 0; i < set->num_sources; i++) {
-        qk__path path;
-        bool there;
-        QK_TRY(qk__find_table_file(&set->sources[i], f->table->file, &path, &there, err));
-        if (!there)
+        QK_TRY(qk__open_table_file(&set->sources[i], f->table->file, &f->csv, err));
+        if (!f->csv)
             continue;
-        QK_TRY(qk__check_table_file(&set->sources[i], f->table->file, &path, err));
-        QK_TRY(qk__reader_open(&f->csv, path.text, err));
         qk_status status = add_rows(f, err);
         qk__reader_close(&f->csv);
         QK_TRY(status);
@@ -222,6 +219,9 @@ qk_status qk__fill_csv(qk__store_table *table, qk_error *err)
     filling f = {.table = table, .pc = QK__NO_COLUMN};
     qk__store *t = table->set->store;
     qk_status status = QK_OK;
+    table->columns[0].wanted = true;
+    for (size_t i = 0; i < NUM_IDS && table->of_heads; i++)
+        table->columns[i].wanted = true;
     f.columns = qk__calloc(table->num_columns, sizeof *f.columns);
     if (!f.columns)
         return qk__nomem(err);

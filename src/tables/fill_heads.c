@@ -4,26 +4,22 @@
 #include <string.h>
 
 #include "base/buffer.h"
-#include "base/csv_reader.h"
 #include "base/error.h"
 #include "tables/store.h"
 
 /* ---- models ----------------------------------------------------------------------------- */
 
 /* The models of a table in order of appearance. */
-static qk_status list_models(qk__store_set *set, const char *path, qk_error *err)
+static qk_status list_models(qk__store_set *set, qk__csv_reader *csv, qk_error *err)
 {
-    qk__csv_reader *csv;
     size_t column;
-    QK_TRY(qk__reader_open(&csv, path, err));
-    qk_status status = qk__reader_find(csv, "model", true, &column, err);
+    bool more = true;
     qk__buffer last = {0};
-    for (bool more = true; status == QK_OK;) {
+    qk_status status = qk__reader_find(csv, "model", true, &column, err);
+    while (status == QK_OK && more) {
         status = qk__reader_next(csv, &more, err);
-        if (status != QK_OK || !more)
-            break;
-        const char *name = qk__reader_text(csv, column);
-        if (last.size > 0 && strcmp((const char *)last.data, name) == 0)
+        const char *name = status == QK_OK && more ? qk__reader_text(csv, column) : NULL;
+        if (!name || (last.size > 0 && strcmp((const char *)last.data, name) == 0))
             continue;
         status = qk__store_add_model(set, name, err);
         last.size = 0;
@@ -31,23 +27,23 @@ static qk_status list_models(qk__store_set *set, const char *path, qk_error *err
             status = qk__buffer_append(&last, name, strlen(name) + 1, err);
     }
     qk__buffer_free(&last);
-    qk__reader_close(&csv);
     return status;
 }
 
 /* qk.csv is long, and has no model that heads.csv lacks. */
-static qk_status list_all_models(qk__store_set *set, const qk__table_folder *source,
-                                 qk_error *err)
+static qk_status list_all_models(qk__store_set *set, qk__table_folder *source, qk_error *err)
 {
     bool heads = false;
     for (size_t i = 0; qk__head_tables[i]; i++) {
         const qk__store_table *table = qk__store_table_of(set, qk__head_tables[i]);
-        qk__path path;
-        bool there;
-        QK_TRY(qk__find_table_file(source, table->file, &path, &there, err));
-        if (there && !(table->first_component && heads))
-            QK_TRY(list_models(set, path.text, err));
-        heads = heads || there;
+        qk__csv_reader *csv;
+        if (table->first_component && heads)
+            continue;
+        QK_TRY(qk__open_table_file(source, table->file, &csv, err));
+        heads = heads || csv;
+        qk_status status = csv ? list_models(set, csv, err) : QK_OK;
+        qk__reader_close(&csv);
+        QK_TRY(status);
     }
     return QK_OK;
 }
@@ -154,12 +150,11 @@ qk_status qk__fill_ids(qk__store_table *table, qk_error *err)
 /* "INSERT INTO table SELECT ", and of each column that is wanted where it comes from. */
 static qk_status begin_insert(const qk__store_table *table, qk__buffer *sql, qk_error *err)
 {
-    QK_TRY(qk__buffer_printf(sql, err, "INSERT INTO \"%s\".\"%s\" SELECT ", table->set->name,
-                             table->name));
-    for (size_t i = 0; i < table->num_columns; i++)
-        QK_TRY(qk__buffer_printf(sql, err, "%s%s", i > 0 ? ", " : "",
-                                 table->columns[i].wanted || i == 0 ? table->columns[i].from
-                                                                    : "NULL"));
+    QK_TRY(qk__sql_insert(table, sql, err));
+    for (size_t i = 0, put = 0; i < table->num_columns; i++)
+        if (table->columns[i].wanted)
+            QK_TRY(qk__buffer_printf(sql, err, "%s%s", put++ > 0 ? ", " : " SELECT ",
+                                     table->columns[i].from));
     return QK_OK;
 }
 
@@ -213,5 +208,6 @@ static qk_status difference_sources(const qk__store_table *table, qk__buffer *sq
 
 qk_status qk__fill_diff(qk__store_table *table, qk_error *err)
 {
+    table->columns[0].wanted = true;
     return run_insert(table, difference_sources, err);
 }

@@ -190,16 +190,15 @@ static qk_status add_list(qk__store_table *table, qk_error *err)
     return create(table, err);
 }
 
-qk_status qk__layout_create_diff(qk__store_set *set, qk_error *err)
+/* What b has more than a in each number of heads. */
+qk_status qk__layout_add_diff(qk__store_set *set, qk_error *err)
 {
     const qk__store_table *numbers = qk__store_table_of(set, "head_numbers");
     qk__store_table *diff = &set->tables[set->num_tables++];
     set->store->num_tables++;
     size_t capacity = 0;
-    *diff = (qk__store_table){.set = qk__store_set_of(set->store, "main"),
-                              .name = "diff",
-                              .fill = qk__fill_diff,
-                              .a_head = true};
+    *diff =
+        (qk__store_table){.set = set, .name = "diff", .fill = qk__fill_diff, .a_head = true};
     QK_TRY(add_made(diff, &capacity, "head_id", NULL, qk__strdup("a.head_id"), err));
     for (size_t i = 0; i < numbers->num_columns; i++) {
         const qk__store_column *c = &numbers->columns[i];
@@ -237,5 +236,6 @@ qk_status qk__layout_create(qk__store_set *set, qk_error *err)
                : strcmp(table->name, "head_ids") == 0 ? add_list(table, err)
                                                       : add_numbers(table, err));
     }
+    set->ready = true;
     return QK_OK;
 }

@@ -127,10 +127,11 @@ static void fill_column(const found *f, size_t column, qk_column_type type, qk__
 /* Of a column of that name, as a number of a head or else as a table has it; nothing is known of others. */
 static qk_column_info info_of(const char *name)
 {
-    const qk__column *known = qk__find_field(name);
+    const char *dot = strchr(name, '.'), *plain = dot ? dot + 1 : name; /* "a.r_q" of a list */
+    const qk__column *known = qk__find_field(plain);
     for (size_t i = 0; i < qk__num_tables && !known; i++)
         for (size_t k = 0; k < qk__tables[i].num_columns && !known; k++)
-            if (strcmp(qk__tables[i].columns[k].info.name, name) == 0)
+            if (strcmp(qk__tables[i].columns[k].info.name, plain) == 0)
                 known = &qk__tables[i].columns[k];
     qk_column_info info = known ? known->info : (qk_column_info){.about = ""};
     info.name = name;

@@ -172,7 +172,7 @@ static qk_status take_asked(qk__store *t, qk__store_table ***asked, size_t *coun
     for (size_t s = 0; s < t->num_sets; s++)
         for (size_t i = 0; i < t->sets[s]->num_tables; i++) {
             qk__store_table *table = &t->sets[s]->tables[i];
-            if (table->asked && t->sets[s]->num_sources > 0)
+            if (table->asked && t->sets[s]->ready)
                 (*asked)[(*count)++] = table;
             table->asked = false;
         }
@@ -241,4 +241,33 @@ qk_status qk__sql_do(qk__store *t, qk_error *err, const char *sql, ...)
     qk_status status = text ? do_text(t, text, err) : qk__nomem(err);
     sqlite3_free(text);
     return status;
+}
+
+qk_status qk__sql_count(qk__store *t, size_t *count, qk_error *err, const char *sql, ...)
+{
+    va_list args;
+    va_start(args, sql);
+    char *text = sqlite3_vmprintf(sql, args);
+    va_end(args);
+    sqlite3_stmt *statement = NULL;
+    *count = 0;
+    qk_status status = text ? qk__sql_prepare(t, text, &statement, err) : qk__nomem(err);
+    sqlite3_free(text);
+    if (status == QK_OK && sqlite3_step(statement) != SQLITE_ROW)
+        status = qk__sql_fail(t, SQLITE_ERROR, err);
+    if (status == QK_OK)
+        *count = (size_t)sqlite3_column_int64(statement, 0);
+    sqlite3_finalize(statement);
+    return status;
+}
+
+qk_status qk__sql_insert(const qk__store_table *table, qk__buffer *sql, qk_error *err)
+{
+    QK_TRY(qk__buffer_printf(sql, err, "INSERT INTO \"%s\".\"%s\" (", table->set->name,
+                             table->name));
+    for (size_t i = 0, put = 0; i < table->num_columns; i++)
+        if (table->columns[i].wanted)
+            QK_TRY(qk__buffer_printf(sql, err, "%s\"%s\"", put++ > 0 ? ", " : "",
+                                     table->columns[i].name));
+    return qk__buffer_printf(sql, err, ")");
 }

@@ -146,6 +146,13 @@ qk_status qk__store_add(qk__store *t, const char *name, const char *folder, bool
     return check_tables(set, source, err);
 }
 
+qk_status qk__store_add_diff(qk__store *t, qk_error *err)
+{
+    qk__store_set *set;
+    QK_TRY(need_set(t, "main", &set, err));
+    return qk__layout_add_diff(set, err);
+}
+
 bool qk__store_has(const qk__store *t, const char *name, const char *file)
 {
     const qk__store_set *set = qk__store_set_of(t, name);

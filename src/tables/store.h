@@ -7,6 +7,7 @@
 
 #include <sqlite3.h>
 
+#include "base/csv_reader.h"
 #include "base/path.h"
 #include "schema/schema.h"
 #include "tables/manifest.h"
@@ -53,6 +54,7 @@ typedef struct qk__store_set {
     size_t num_sources, source_capacity;
     qk__store_table *tables;
     size_t num_tables;
+    bool ready;  /* its tables are made */
     bool listed; /* models.csv says which models there are */
 } qk__store_set;
 
@@ -75,6 +77,12 @@ QK_MUST_CHECK qk_status qk__sql_prepare(qk__store *t, const char *sql, sqlite3_s
                                         qk_error *err);
 /* Runs one of ours that has no rows, printf style as qk__store_ask. */
 QK_MUST_CHECK qk_status qk__sql_do(qk__store *t, qk_error *err, const char *sql, ...);
+/* The number that one of ours, likewise, has in its only row. */
+QK_MUST_CHECK qk_status qk__sql_count(qk__store *t, size_t *count, qk_error *err,
+                                      const char *sql, ...);
+/* "INSERT INTO table (...)" with the columns that are wanted. */
+QK_MUST_CHECK qk_status qk__sql_insert(const qk__store_table *table, qk__buffer *sql,
+                                       qk_error *err);
 /* What SQLite says, as an error of ours. */
 qk_status qk__sql_fail(qk__store *t, int code, qk_error *err);
 QK_MUST_CHECK qk_status qk__store_fill(qk__store_table *table, qk_error *err);
@@ -85,14 +93,16 @@ qk__store_table *qk__store_table_of(const qk__store_set *set, const char *name);
 qk__store_set *qk__store_set_of(const qk__store *t, const char *name);
 /* Which tables there are; makes them, empty. */
 QK_MUST_CHECK qk_status qk__layout_create(qk__store_set *set, qk_error *err);
-/* The table of what b has more than a in each number of heads: main.diff. */
-QK_MUST_CHECK qk_status qk__layout_create_diff(qk__store_set *set, qk_error *err);
+/* And main.diff: what b has more than a in each number of heads. */
+QK_MUST_CHECK qk_status qk__layout_add_diff(qk__store_set *set, qk_error *err);
+QK_MUST_CHECK qk_status qk__store_add_diff(qk__store *t, qk_error *err);
 QK_MUST_CHECK qk_status qk__find_table_file(const qk__table_folder *source,
                                             const qk__table *file, qk__path *path, bool *there,
                                             qk_error *err);
 
-QK_MUST_CHECK qk_status qk__check_table_file(qk__table_folder *source, const qk__table *file,
-                                             const qk__path *path, qk_error *err);
+/* The file of a table, as its run wrote it; *csv is NULL where there is none. */
+QK_MUST_CHECK qk_status qk__open_table_file(qk__table_folder *source, const qk__table *file,
+                                            qk__csv_reader **csv, qk_error *err);
 /* What a model without a name is called; NULL: no memory. */
 char *qk__unnamed_model(const qk__store_set *set);
 /* Tells models what manifests know of this one. */

@@ -42,23 +42,31 @@ qk_status qk__find_table_file(const qk__table_folder *source, const qk__table *f
     return QK_OK;
 }
 
-/* Whether it is as its run wrote it. */
-qk_status qk__check_table_file(qk__table_folder *source, const qk__table *file,
-                               const qk__path *path, qk_error *err)
+/* Whether it is as its run wrote it. Of an ablation, all of it. */
+static qk_status check_file(qk__table_folder *source, const qk__table *file, const char *path,
+                            bool there, qk_error *err)
 {
     qk__path own, folder;
-    if (source->force)
-        return QK_OK;
     QK_TRY(qk__path_in(&own, source->folder, file->info.name, err));
-    if (strcmp(own.text, path->text) == 0) {
-        QK_TRY(check_owner(source, path->text, file, err));
-        return qk__manifest_verify_table(&source->manifest, source->folder, file->info.name,
-                                         err);
-    }
+    QK_TRY(qk__manifest_verify_table(&source->manifest, source->folder, file->info.name, err));
+    if (strcmp(own.text, path) == 0)
+        return there ? check_owner(source, path, file, err) : QK_OK;
     QK_TRY(qk__path_in(&folder, source->folder, "ablation", err));
     qk__manifest_free(&source->ablation);
     QK_TRY(qk__manifest_read(&source->ablation, folder.text, err));
     return qk__manifest_verify(&source->ablation, folder.text, err);
+}
+
+qk_status qk__open_table_file(qk__table_folder *source, const qk__table *file,
+                              qk__csv_reader **csv, qk_error *err)
+{
+    qk__path path;
+    bool there;
+    *csv = NULL;
+    QK_TRY(qk__find_table_file(source, file, &path, &there, err));
+    if (!source->force)
+        QK_TRY(check_file(source, file, path.text, there, err));
+    return there ? qk__reader_open(csv, path.text, err) : QK_OK;
 }
 
 /* ---- models ----------------------------------------------------------------------------- */
@@ -66,7 +74,7 @@ qk_status qk__check_table_file(qk__table_folder *source, const qk__table *file,
 /* The last part of the folder's real path: what a model without a name is called. */
 char *qk__unnamed_model(const qk__store_set *set)
 {
-    char *path = realpath(set->sources[0].folder, NULL);
+    char *path = set->num_sources > 0 ? realpath(set->sources[0].folder, NULL) : NULL;
     const char *slash = path ? strrchr(path, '/') : NULL;
     char *name = qk__strdup(slash && slash[1] ? slash + 1 : "model");
     free(path);

@@ -18,7 +18,7 @@
  * One rule for all commands. Whoever writes holds the place: alone, or beside other shards of one run.
  * The kernel drops the lock when the process ends, however it ends. The output folder may be a link;
  * below it none is followed. It keeps its owner and rights. Where a file system has no locks, nobody is
- * kept out but those whom rank.c finds.
+ * kept out.
  *
  * claim.c holds, sweep.c tidies up, file_set.c and exchange.c put in place. */
 #ifndef QK_PLACE_PLACE_H

@@ -206,19 +206,3 @@ qk_status qk_shard_find(const char *text, qk_shard *shard, qk_error *err)
             return find_named(i, shard, err);
     return parse(text, shard, err);
 }
-
-void qk__launcher_job(char text[QK__JOB_SIZE])
-{
-    static const char *const NAMES[] = {
-        "SLURM_JOB_ID",        "SLURM_STEP_ID",
-        "SLURM_RESTART_COUNT", "OMPI_MCA_ess_base_jobid",
-        "PMIX_NAMESPACE",      "TORCHELASTIC_RUN_ID",
-    };
-    size_t used = 0;
-    text[0] = 0;
-    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES && used < QK__JOB_SIZE; i++)
-        if (value_of(NAMES[i]))
-            used += (size_t)snprintf(text + used, QK__JOB_SIZE - used, "%s%s=%.40s",
-                                     used > 0 ? " " : "", NAMES[i], value_of(NAMES[i]));
-    text[strcspn(text, "\n")] = 0;
-}

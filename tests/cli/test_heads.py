@@ -88,12 +88,12 @@ def test_numbers_are_those_of_the_tables(qkscope, results, tables):
 
 @pytest.mark.cases(5)
 @pytest.mark.parametrize("condition, holds", [
-    ("category == position-dominated and probability >= 0.95",
+    ("category == 'position-dominated' and probability >= 0.95",
      lambda h: h["category"] == "position-dominated" and number(h, "category_probability") >= 0.95),
     ("abs(r_k) > 0.8 or not layer >= 2", lambda h: abs(number(h, "r_k")) > 0.8 or not number(h, "layer") >= 2),
     ("r_q > r_k", lambda h: number(h, "r_q") > number(h, "r_k")),
     ("layer == 1 or layer == 2 and q_head == 0", lambda h: h["layer"] == "1" or h["layer"] == "2" and h["q_head"] == "0"),
-    ("abs(r_k_lo) > 0.3 and (category == mixed or category == 'content-focused')",
+    ("abs(r_k_lo) > 0.3 and (category == 'mixed' or category == 'content-focused')",
      lambda h: abs(number(h, "r_k_lo")) > 0.3 and h["category"] in ("mixed", "content-focused"))])
 def test_conditions(qkscope, results, tables, condition, holds):
     expected = [at for at, head in tables.items() if holds(head)]
@@ -126,7 +126,7 @@ def test_empty_values_come_last_and_hold_nothing(qkscope, tmp_path):
 def test_forms(qkscope, results, tables):
     """JSON, Markdown, LaTeX and a list that --heads takes: the same heads."""
     at, first = next((at, head) for at, head in tables.items() if head["category"] == "mixed")
-    options = ["--columns", "layer,category,r_q", "--top", "1", "--where", "category == mixed", "--format"]
+    options = ["--columns", "layer,category,r_q", "--top", "1", "--where", "category == 'mixed'", "--format"]
     said = {form: qkscope("heads", results, *options, form).out for form in ("json", "markdown", "latex", "longtable", "list")}
     found = json.loads(said["json"])
     assert found["heads"] == [{"layer": at[0], "category": "mixed", "r_q": number(first, "r_q")}]
@@ -184,23 +184,24 @@ def test_named_heads(qkscope, results, tables):
 
 def test_many_models(qkscope, study, tables):
     mixed = [at for at, head in tables.items() if head["category"] == "mixed"]
-    found = rows(qkscope, study, "--where", "category == mixed")
+    found = rows(qkscope, study, "--where", "category == 'mixed'")
     assert [(row["model"], *at) for row, at in zip(found, ids(found))] == [(m, *at) for m in ("a", "org/b") for at in mixed]
-    best, = rows(qkscope, study, "--where", "model == org/b", "--sort", "-r_q", "--top", 1)
+    best, = rows(qkscope, study, "--where", "model == 'org/b'", "--sort", "-r_q", "--top", 1)
     assert number(best, "r_q") == max(number(head, "r_q") for head in tables.values())
     assert "more than one model" in qkscope("heads", study, "--format", "list", expect=2).err
-    assert qkscope("heads", study, "--format", "list", "--where", "model == a and layer == 0").out == "0:0,0:1,0:2,0:3\n"
+    assert qkscope("heads", study, "--format", "list", "--where", "model == 'a' and layer == 0").out == "0:0,0:1,0:2,0:3\n"
 
 
 @pytest.mark.cases(99)
 @pytest.mark.parametrize("options, code, words", [
-    (["--where", "catgory == mixed"], 2, "where: character 1: there is no column 'catgory' (did you mean category?)"),
-    (["--where", "category == mixd"], 2, "character 13: there is no category 'mixd' (did you mean mixed?)"),
-    (["--where", "layer ="], 2, "character 7"),
+    (["--where", "catgory == 'mixed'"], 2, "where: character 1: there is no column 'catgory' (did you mean category?)"),
+    (["--where", "layer ="], 2, "syntax error"), (["--where", "r_q > 0; select 1"], 2, "syntax error"),
+    (["--where", "r_q > ?"], 2, "no expression"), (["--sort", "r_q, r_k"], 2, "row value"),
+    (["--where", "category == mixed"], 2, "character 13: there is no column 'mixed' (did you mean model?); a text stands in single quotes: 'mixed'"),
     (["--columns", "layer,r_p"], 2, "columns: there is no column 'r_p' (did you mean"),
     (["--columns", "layer r_q"], 2, "expected a comma behind 'layer'"),
     (["--heads", "2:1,9:*"], 1, "heads 9:*: these results have none of them"),
-    (["--where", "category_before == mixed"], 1, "no head has a category_before here"),
+    (["--where", "category_before == 'mixed'"], 1, "no head has a category_before here"),
     (["--where", "a.r_q > 0"], 2, "one is given"),
     (["later", "--where", "r_q > 0"], 2, "r_q: of which? Write a.r_q or b.r_q, or of both diff.r_q"),
     (["later", "--sort", "diff.category"], 2, "category is a text"),
@@ -250,7 +251,7 @@ def test_two_folders(qkscope, results, tables, later):
     assert chosen("a.category != b.category") == [at for at in b if b[at]["category"] != tables[at]["category"]]
     assert chosen("abs(diff.r_q) > 0.01 and layer <= 2") == [
         at for at in b if at[0] <= 2 and abs(number(b[at], "r_q") - number(tables[at], "r_q")) > 0.01]
-    assert chosen("b.model == org/later") == list(b)
+    assert chosen("b.model == 'org/later'") == list(b)
 
 
 def test_order_and_forms_of_two(qkscope, results, tables, later):

@@ -26,7 +26,7 @@ def check(qkscope, found, *arguments):
 @pytest.mark.cases(5)
 @pytest.mark.parametrize("asked, options", [
     ({}, []),
-    ({"where": "category == mixed", "sort": "-r_q", "top": 3}, ["--where", "category == mixed", "--sort", "-r_q", "--top", 3]),
+    ({"where": "category == 'mixed'", "sort": "-r_q", "top": 3}, ["--where", "category == 'mixed'", "--sort", "-r_q", "--top", 3]),
     ({"columns": ["layer", "q_head", "near_tie", "p_q"]}, ["--columns", "layer,q_head,near_tie,p_q"]),
     ({"heads": [(4, 1), "2:*"], "where": "q_head < 3"}, ["--heads", "4:1,2:*", "--where", "q_head < 3"]),
     ({"columns": "model,ap_drop", "where": "layer > 99"}, ["--columns", "model,ap_drop", "--where", "layer > 99"]),
@@ -46,7 +46,7 @@ def test_beside_other_results(qkscope, results, tmp_path):
 
 @pytest.mark.cases(10)
 @pytest.mark.parametrize("asked, error, words", [
-    ({"where": "catgory == mixed"}, qk.ArgumentError, "did you mean category"),
+    ({"where": "catgory == 'mixed'"}, qk.ArgumentError, "did you mean category"),
     ({"where": "a.r_q > 0"}, qk.ArgumentError, "one is given"),
     ({"columns": []}, qk.ArgumentError, "there is no column ''"),
     ({"columns": "r_q\0"}, qk.ArgumentError, "zero byte"),

@@ -105,7 +105,6 @@ def test_any_order_threads_and_shards(tmp_path, name):
             s.put(number, layer, kind, x[:, stored], positions=stored, heads=heads, before_rope=before)
 
     def run(s, number):
-        s.begin(number, **about(number))
         with ThreadPoolExecutor(3) as pool:
             for done in [pool.submit(put, s, number, *piece) for piece in pieces_of(number, options, chance)]:
                 done.result()
@@ -113,7 +112,11 @@ def test_any_order_threads_and_shards(tmp_path, name):
 
     for i in (2, 0, 1):
         with sink(qk, tmp_path / "shards", shard=(i, 3), **options) as s, ThreadPoolExecutor(4) as pool:
-            numbers = [n for n in range(texts) if s.wants(n)]
+            blocks = {n // s.block_texts for n in range(texts) if s.wants(n)}
+            numbers = sorted((n for n in range(texts) if n // s.block_texts in blocks),
+                             key=lambda n: (random.Random(n // s.block_texts).random(), n))
+            for number in numbers:  # texts of a block in their order
+                s.begin(number, **about(number))
             for done in [pool.submit(run, s, n) for n in chance.sample(numbers, len(numbers))]:
                 done.result()
     assert s.outcome.complete and files_of(tmp_path / "shards") == files_of(tmp_path / "whole")

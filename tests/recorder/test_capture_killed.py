@@ -61,7 +61,7 @@ def test_killed_and_resumed(program, begin, tmp_path, options):
     """Between blocks of texts and within a long one, while files are put together; the run that goes on is killed as well."""
     words, whole = begin(options)
     right = files_of(whole)
-    for kills, n in enumerate(calls(41, 9)):
+    for kills, n in enumerate(calls(17, 4)):
         folder = tmp_path / str(n)
         if killed(program, n, *words, folder, "--threads", n % 3 + 1) is None:
             break

@@ -87,7 +87,7 @@ static void every_allocation_of_a_list(void **state)
     (void)state;
     qk_head_query query = {.results = tree_path(""),
                            .columns = "model,layer,category,r_q",
-                           .where = "r_q > 0 and (category == mixed or layer == 1)",
+                           .where = "r_q > 0 and (category == 'mixed' or layer == 1)",
                            .sort = "-abs(r_q)",
                            .force = true};
     list_without_memory(&query);
@@ -101,7 +101,7 @@ static void every_allocation_of_a_list(void **state)
     query.results = tree_path("a");
     query.other = tree_path("b");
     query.columns = "layer,r_q,diff.r_q";
-    query.where = "a.r_q > 0 and b.r_q > 0 and (a.category == mixed or layer == 1)";
+    query.where = "a.r_q > 0 and b.r_q > 0 and (a.category == 'mixed' or layer == 1)";
     query.sort = "-abs(diff.r_q)";
     list_without_memory(&query);
 }

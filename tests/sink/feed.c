@@ -5,7 +5,7 @@
  *
  *     texts=N keep=WORDS groups=N stage=post|pre|both layout=heads|packed seed=N sampler=TYPE rate=X
  *     max_rows=N tokens=1 (their number is told) strings=1   what is captured
- *     order=SEED     0: text after text, all heads and rows at once; else all texts are begun, in any
+ *     order=SEED     0: text after text, all heads and rows at once; else all texts are begun, blocks in any
  *                    order, and their vectors come in pieces of any size, shuffled
  *     threads=N type=float32|float16|bfloat16 kept=1 (only positions that are kept) force=1
  *     shard=I/N stop=N (closes the sink after so many texts)
@@ -290,6 +290,19 @@ static void begin(feeding *f, int64_t number)
         give_up(err.message);
 }
 
+/* Within a block texts come in their order. */
+static void order_blocks(const feeding *f, int64_t *numbers, int64_t count)
+{
+    const int64_t texts = qk_sink_block_texts(f->sink);
+    for (int64_t i = 0; i < count; i++)
+        for (int64_t j = 0; j < i; j++)
+            if (numbers[i] / texts == numbers[j] / texts && numbers[i] < numbers[j]) {
+                int64_t n = numbers[i];
+                numbers[i] = numbers[j];
+                numbers[j] = n;
+            }
+}
+
 static void feed(feeding *f)
 {
     uint64_t state = f->o.order;
@@ -305,6 +318,7 @@ static void feed(feeding *f)
         numbers[j] = numbers[i - 1];
         numbers[i - 1] = n;
     }
+    order_blocks(f, numbers, run_now);
     for (int64_t i = 0; i < run_now; i++) {
         qk_error err;
         size_t before = f->count;

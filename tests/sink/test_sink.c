@@ -376,7 +376,7 @@ static void other_settings(void **state)
     made_settings(&s, output, 8);
     s.keep = (qk_keep){.moments = true, .reservoir = 2, .groups = 4};
     qk_sink *sink = open_sink(&s), *second;
-    assert_int_equal(made_run(sink, 3, &err), QK_OK);
+    assert_int_equal(made_run(sink, 2, &err), QK_OK);
     qk_sink_close(&sink);
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
         other = s;
@@ -428,18 +428,16 @@ static void shards_at_once(void **state)
     made_settings(&s, output, 8);
     s.shard = (qk_shard){.index = 1, .count = 3};
     qk_sink *sink = open_sink(&s), *second;
-    assert_false(qk_sink_wants(sink, 0));
-    assert_true(qk_sink_wants(sink, 3));
-    check_says(qk_sink_open(&second, &s, &err), QK_ERR_EXISTS, &err,
-               "two processes have one number");
+    assert_false(qk_sink_wants(sink, 0) || qk_sink_wants(sink, 3));
+    assert_true(qk_sink_wants(sink, 1) && qk_sink_wants(sink, 4) && qk_sink_wants(sink, 7));
     other = s;
     other.shard.index = 2;
     other.stage = QK_ROPE_BEFORE;
     check_says(qk_sink_open(&second, &other, &err), QK_ERR_EXISTS, &err, "not the same: stage");
-    assert_int_equal(made_run(sink, 3, &err), QK_OK);
+    assert_int_equal(made_run(sink, 4, &err), QK_OK);
     qk_sink_close(&sink);
     sink = open_sink(&s);
-    assert_false(qk_sink_wants(sink, 3));
+    assert_false(qk_sink_wants(sink, 4));
     qk_sink_close(&sink);
     s.shard = (qk_shard){.count = 1};
     check_goes_on(&s);
@@ -456,14 +454,14 @@ static void shard_that_fails(void **state)
     s.shard = (qk_shard){.index = 0, .count = 2};
     other.shard = (qk_shard){.index = 1, .count = 2};
     qk_sink *sink = open_sink(&s), *second = open_sink(&other);
-    for (int64_t i = 4; i < 8; i++)
+    for (int64_t i = 1; i < 8; i += 2)
         assert_int_equal(made_run(second, i, &err), QK_OK);
     assert_int_equal(made_begin(sink, 0, &err), QK_OK);
     assert_int_equal(put_number(sink, NAN, &err), QK_ERR_DEGENERATE);
     qk_sink_close(&sink);
     qk_sink_close(&second);
     second = open_sink(&other);
-    for (int64_t i = 4; i < 8; i++)
+    for (int64_t i = 1; i < 8; i += 2)
         assert_false(qk_sink_wants(second, i));
     qk_sink_close(&second);
     s.shard = (qk_shard){.count = 1};

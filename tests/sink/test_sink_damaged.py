@@ -5,15 +5,13 @@ import json
 import shutil
 import struct
 
-import numpy as np
 import pytest
-from safetensors.numpy import load_file, save_file
 
 from conftest import seal
 from feeding import feed, files_of, start
 
 KEPT = {"rows": dict(keep="rows", sampler="uniform", rate=20, strings=1),
-        "moments": dict(keep="moments,reservoir=3", stage="both")}
+        "moments": dict(keep="moments,reservoir=3", stage="both", groups=8)}
 
 
 @pytest.fixture(scope="module")
@@ -28,24 +26,16 @@ def runs(tmp_path_factory):
     return found
 
 
-BLOCK = "b000003: this block of the unfinished run is damaged: remove its folder"
+BLOCK = "b000003: this block of the unfinished run is damaged: remove it"
 
 
-def units_of(folder):
-    return next((folder / ".partial" / ".units").iterdir())
-
-
-def check(runs, tmp_path, name, path, damage, says=None, sealed=False):
-    """path: below the run's units. damage(bytes) -> bytes, or None: the file is removed. sealed: the unit's seal is made to fit."""
+def check(runs, tmp_path, name, path, change, says=None):
+    """path: below .partial; change(its file) damages it."""
     right, stopped = runs[name]
     folder = tmp_path / "c"
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(stopped, folder)
-    target = units_of(folder) / path
-    changed = damage(target.read_bytes())
-    target.unlink() if changed is None else target.write_bytes(changed)
-    if sealed:
-        seal(target.parent)
+    change(folder / ".partial" / path)
     run = start(folder, **KEPT[name])
     out, err = run.communicate(timeout=900)
     assert run.returncode in (0, 2), err
@@ -59,20 +49,19 @@ def check(runs, tmp_path, name, path, damage, says=None, sealed=False):
     assert feed(folder, **KEPT[name], force=1)["complete"] and files_of(folder) == right
 
 
+def writing(damage):
+    return lambda path: path.write_bytes(damage(path.read_bytes()))
+
+
 def cut(size):
     return lambda data: data[:size]
-
-
-def put(offset, layout, *numbers):
-    """Numbers in the place of others."""
-    return lambda data: data[:offset] + struct.pack(layout, *numbers) + data[offset + struct.calcsize(layout):]
 
 
 # ---- run.json ----------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("text", ["", '{"run": 1}', '{"run": {}, "capture": {}}', "[" * 100000])
 def test_run_file_damaged(runs, tmp_path, text):
-    check(runs, tmp_path, "moments", "../../run.json", lambda data: text.encode(), "run.json: damaged, or of another version: remove its folder")
+    check(runs, tmp_path, "moments", "run.json", writing(lambda data: text.encode()), "run.json: damaged, or of another version: remove its folder")
 
 
 @pytest.mark.parametrize("path, value", [("sink.layers", 1 << 40), ("sink.texts", -1), ("sink.keep", []), ("sink.head_dim", "x"),
@@ -86,156 +75,157 @@ def test_run_file_contradicts(runs, tmp_path, path, value):
             at = at[folder]
         at[last] = value
         return json.dumps(root).encode()
-    check(runs, tmp_path, "rows", "../../run.json", damage)
+    check(runs, tmp_path, "rows", "run.json", writing(damage))
 
 
-# ---- blocks ------------------------------------------------------------------------------------
+# ---- blocks: bytes that a disk or a copy has changed -------------------------------------------
 
-def test_block_file_damaged(runs, tmp_path):
-    for text, says in ((b"", BLOCK), (b'{"texts": 1}', BLOCK), (None, "b000003/block.json")):
-        check(runs, tmp_path, "rows", "b000003/block.json", lambda data, text=text: text, says)
-
-
-@pytest.mark.cases(4)
-@pytest.mark.parametrize("key, value", [
-    ("texts", -1), ("texts", 1 << 62), ("texts", "1"), ("texts", 2), ("tokens", -5), ("rows", []),
-    ("rows", [1 << 62] * 6), ("rows", [-1] * 6), ("stored", [1, 2]), ("stored", [1 << 62] * 6), ("stored", ["1"] * 6), ("rows", [0] * 6)])
+@pytest.mark.cases(5)
+@pytest.mark.parametrize("damage", [cut(0), cut(20), cut(-1), cut(-40), lambda data: data + b"x", lambda data: data * 2,
+                                    lambda data: data[8:], lambda data: b"{}\n"])
 @pytest.mark.parametrize("name", KEPT)
-def test_block_file_contradicts(runs, tmp_path, name, key, value):
-    check(runs, tmp_path, name, "b000003/block.json",
-          lambda data: json.dumps({**json.loads(data), key: value}).encode(), sealed=True)
+def test_a_block_that_is_not_whole_is_made_again(runs, tmp_path, name, damage):
+    whole, stopped = runs[name]
+    folder = tmp_path / "c"
+    shutil.copytree(stopped, folder)
+    block = folder / ".partial" / "units" / "b000003"
+    block.write_bytes(damage(block.read_bytes()))
+    if b"qkscope unit" in block.read_bytes()[-200:] and block.read_bytes().endswith(b"\n"):
+        assert BLOCK in feed(folder, **KEPT[name], refused=True)
+        block.unlink()
+    assert feed(folder, **KEPT[name])["complete"] and files_of(folder) == whole
+
+
+@pytest.mark.parametrize("at", [0, 0.3, 0.6, 0.9])
+@pytest.mark.parametrize("name", KEPT)
+def test_a_bit_that_flipped(runs, tmp_path, name, at):
+    """Numbers like any others: the block is named, and made again once it is removed."""
+    folder = tmp_path / "again"
+    shutil.copytree(runs[name][1], folder)
+    target = folder / ".partial" / "units" / "b000003"
+    changed = bytearray(target.read_bytes())
+    changed[int(at * len(changed.rpartition(b"{")[0]))] ^= 64
+    target.write_bytes(changed)
+    assert BLOCK in feed(folder, **KEPT[name], refused=True)
+    target.unlink()
+    assert feed(folder, **KEPT[name])["complete"] and files_of(folder) == runs[name][0]
+
+
+@pytest.mark.parametrize("name, victim, other", [("rows", "b000003", "b000001"), ("rows", "b000000", "b000004"),
+                                                 ("moments", "b000003", "b000001")])
+def test_a_unit_under_another_name(runs, tmp_path, name, victim, other):
+    """Whole in itself, with a checksum that fits: not believed, and made again. So is one of another run."""
+    whole, stopped = runs[name]
+    folder = tmp_path / "c"
+    shutil.copytree(stopped, folder)
+    units = folder / ".partial" / "units"
+    shutil.copyfile(units / other, units / victim)
+    assert not feed(tmp_path / "other", **KEPT[name], texts=9, stop=9 if name == "rows" else 6)["complete"] or name == "rows"
+    if (tmp_path / "other" / ".partial").exists():
+        shutil.copyfile(tmp_path / "other" / ".partial" / "units" / "b000001", units / "b000001")
+    assert feed(folder, **KEPT[name])["complete"] and files_of(folder) == whole
+
+
+# ---- blocks: what does harm on purpose, with a checksum that fits ------------------------------
+
+def forging(change):
+    """change(bytes before the head, its values) -> bytes"""
+    def forge(path):
+        data, _, rest = path.read_bytes().rpartition(b"{")
+        head = json.loads(b"{" + rest.split(b"\n")[0])
+        data = bytearray(data)
+        data = change(data, head) or data
+        seal(path, bytes(data), json.dumps(head, separators=(",", ":")).encode())
+    return forge
+
+
+def numbers(key, *values, at=0):
+    def change(data, head):
+        head[key][at:at + len(values)] = values
+    return forging(change)
+
+
+@pytest.mark.cases(6)
+@pytest.mark.parametrize("key, value", [
+    ("texts", []), ("texts", [-1, 0]), ("texts", [1 << 62, 0]), ("texts", ["1", 0]), ("texts", [2, 0]), ("texts", [1, -5]),
+    ("rows", []), ("rows", [1 << 62] * 6), ("rows", [-1] * 6), ("rows", [0] * 6), ("stored", [1, 2]),
+    ("stored", [1 << 62] * 6), ("stored", ["1"] * 6), ("stored", [1 << 40] * 6), ("at", [0] * 5), ("at", [1 << 40] * 5), ("at", [8] * 5),
+    ("at", [1 << 62] * 5), ("at", [-8] * 5), ("at", {}), ("rows", None)])
+@pytest.mark.parametrize("name", KEPT)
+def test_heads_that_contradict(runs, tmp_path, name, key, value):
+    def change(data, head):
+        head[key] = value
+    check(runs, tmp_path, name, "units/b000003", forging(change))
+
+
+def in_place(key, offset, layout, *values):
+    """Other numbers at an offset from a place that the head names."""
+    def change(data, head):
+        at = head["at"][{"examples": 0, "index": 2, "sums": 4}[key]] + offset
+        data[at:at + struct.calcsize(layout)] = struct.pack(layout, *values)
+    return forging(change)
 
 
 STARTS = 7 * 8  # then regions: text, example, part, rows, offset
 
 
 @pytest.mark.cases(6)
-@pytest.mark.parametrize("damage", [
-    cut(0), cut(20), cut(STARTS), cut(-1), cut(-40), lambda data: data + bytes(7), put(0, "<q", -1), put(0, "<q", 1 << 62),
-    put(8, "<2q", 3, 1), put(48, "<q", 1 << 60), put(STARTS + 24, "<q", 1 << 60), put(STARTS + 24, "<q", -1),
-    put(STARTS + 24, "<q", 1), put(STARTS + 32, "<q", 1 << 62), put(STARTS + 32, "<q", -8), put(STARTS + 32, "<q", 3),
-    put(STARTS + 24, "<2q", (1 << 63) - 1, (1 << 63) - 1), lambda data: None])
+@pytest.mark.parametrize("values", [
+    (0, "<q", -1), (0, "<q", 1 << 62), (8, "<2q", 3, 1), (48, "<q", 1 << 60), (STARTS + 24, "<q", 1 << 60), (STARTS + 24, "<q", -1),
+    (STARTS + 24, "<q", 1), (STARTS + 32, "<q", 1 << 62), (STARTS + 32, "<q", -8), (STARTS + 32, "<q", 3),
+    (STARTS + 24, "<2q", (1 << 63) - 1, (1 << 63) - 1)])
 @pytest.mark.parametrize("name", KEPT)
-@pytest.mark.parametrize("sealed", [False, True])
-def test_index_damaged(runs, tmp_path, name, damage, sealed):
-    check(runs, tmp_path, name, "b000003/index.post", damage, sealed=sealed)
+def test_index_forged(runs, tmp_path, name, values):
+    check(runs, tmp_path, name, "units/b000003", in_place("index", *values))
 
 
-@pytest.mark.parametrize("damage", [cut(0), cut(100), cut(-1), lambda data: None, put(0, "<q", -5), put(0, "<q", 1 << 62)])
+@pytest.mark.parametrize("offset, layout, value", [(0, "<q", -5), (0, "<q", 1 << 62)])
 @pytest.mark.parametrize("name", KEPT)
-def test_rows_damaged(runs, tmp_path, name, damage):
-    check(runs, tmp_path, name, "b000003/rows.post", damage)
+def test_rows_forged(runs, tmp_path, name, offset, layout, value):
+    check(runs, tmp_path, name, "units/b000003", forging(lambda data, head: data.__setitem__(
+        slice(offset, offset + 8), struct.pack(layout, value))))
+
+
+@pytest.mark.parametrize("text", [b"{}", b"7", b"\xff\xfe", b"{", b"\n\n\n", b"[" * 90])
+def test_examples_forged(runs, tmp_path, text):
+    def change(data, head):
+        at, length = head["at"][:2]
+        data[at:at + length] = text.ljust(length)[:length]
+    check(runs, tmp_path, "rows", "units/b000003", forging(change))
+    check(runs, tmp_path, "rows", "units/b000003", numbers("at", 3, at=1))
+    check(runs, tmp_path, "rows", "units/b000003", numbers("at", 1 << 40, at=1))
+
+
+@pytest.mark.cases(5)
+@pytest.mark.parametrize("value", [-1, 0, 8, 24, 1 << 40, (1 << 63) - 1])
+@pytest.mark.parametrize("place", [0, 8])
+def test_list_of_sums_forged(runs, tmp_path, place, value):
+    check(runs, tmp_path, "moments", "units/b000003", in_place("sums", place, "<q", value))
 
 
 @pytest.mark.cases(3)
-@pytest.mark.parametrize("at", [0, -1000])
-@pytest.mark.parametrize("path", ["rows.post", "index.post", "examples"])
-def test_a_bit_that_flipped(runs, tmp_path, path, at):
-    """Numbers like any others: the block is named, and made again once its folder is removed."""
-    def flip(data):
-        changed = bytearray(data)
-        changed[at % len(data)] ^= 64
-        return bytes(changed)
-    check(runs, tmp_path, "rows", f"b000003/{path}", flip, BLOCK)
-    folder = tmp_path / "again"
-    shutil.copytree(runs["rows"][1], folder)
-    target = units_of(folder) / "b000003" / path
-    target.write_bytes(flip(target.read_bytes()))
-    assert BLOCK in feed(folder, **KEPT["rows"], refused=True)
-    shutil.rmtree(target.parent)
-    assert feed(folder, **KEPT["rows"])["complete"] and files_of(folder) == runs["rows"][0]
+@pytest.mark.parametrize("offset", [0, 8])
+@pytest.mark.parametrize("value", [-1, 65, 1 << 40, (1 << 63) - 1])
+def test_sums_forged(runs, tmp_path, offset, value):
+    """How many groups and buckets there are."""
+    def change(data, head):
+        at = struct.unpack_from("<q", data, head["at"][4])[0] + offset
+        data[at:at + 8] = struct.pack("<q", value)
+    check(runs, tmp_path, "moments", "units/b000003", forging(change), BLOCK)
 
 
-@pytest.mark.parametrize("damage", [cut(0), cut(20), cut(-2), lambda data: None, lambda data: data * 2, lambda data: b"{}\n",
-                                    lambda data: b"7\n", lambda data: b"\xff\xfe\n"])
-def test_list_of_examples_damaged(runs, tmp_path, damage):
-    check(runs, tmp_path, "rows", "b000003/examples", damage)
+def test_sums_of_other_rows(runs, tmp_path):
+    """Of another block, in the place of its own."""
+    def change(data, head):
+        at = head["at"][4]
+        first, second = struct.unpack_from("<2q", data, at), struct.unpack_from("<2q", data, at + 32)
+        struct.pack_into("<2q", data, at, *second)
+        struct.pack_into("<2q", data, at + 32, *first)
+    check(runs, tmp_path, "moments", "units/b000003", forging(change), BLOCK)
 
 
-# ---- sums --------------------------------------------------------------------------------------
-
-def node(folder):
-    """A file of sums that is not the last one."""
-    return sorted(units_of(folder).glob("post-n*/l00.safetensors"))[0].relative_to(units_of(folder))
-
-
-@pytest.mark.cases(3)
-@pytest.mark.parametrize("damage", [cut(0), cut(7), cut(100), cut(-1), lambda data: data + b"x", lambda data: None,
-                                    put(0, "<Q", 1 << 63), put(0, "<Q", 5), lambda data: data.replace(b"moments 2", b"moments 3")])
-def test_sums_damaged(runs, tmp_path, damage):
-    for sealed in (False, True):
-        check(runs, tmp_path, "moments", node(runs["moments"][1]), damage, sealed=sealed)
-
-
-@pytest.mark.parametrize("change", [
-    {"q.heads": np.arange(4) + 1}, {"q.count": -1}, {"q.mean": np.nan}, {"q.sum_xx": -1.0}, {"k.heads": None}, {"q.texts": 10 ** 15},
-    {"q.count": 3}])
-def test_sums_contradict(runs, tmp_path, change):
-    def damage(data):
-        path = tmp_path / "x.safetensors"
-        path.write_bytes(data)
-        arrays = load_file(path)
-        size = struct.unpack("<Q", data[:8])[0]
-        facts = json.loads(data[8:8 + size])["__metadata__"]
-        for name, value in change.items():
-            if value is None:
-                arrays = {key: a for key, a in arrays.items() if not key.startswith(name[:2])}
-            else:
-                arrays[name] = np.zeros_like(arrays[name]) + np.array(value, arrays[name].dtype)
-        save_file(arrays, path, facts)
-        return path.read_bytes()
-    check(runs, tmp_path, "moments", node(runs["moments"][1]), damage, sealed=True)
-
-
-def test_sums_of_another_run(runs, tmp_path):
-    """Of as many heads, but other texts."""
-    feed(tmp_path / "other", **KEPT["moments"], texts=2, stop=1)
-    other = next(units_of(tmp_path / "other").glob("post-n00-000000/l00.safetensors")).read_bytes()
-    check(runs, tmp_path, "moments", node(runs["moments"][1]), lambda data: other, sealed=True)
-
-
-# ---- places ------------------------------------------------------------------------------------
-
-@pytest.mark.parametrize("name, victim, other", [("rows", "b000003", "b000001"), ("rows", "b000000", "b000004"),
-                                                 ("moments", "b000003", "b000001"), ("moments", None, None)])
-def test_a_unit_under_another_name(runs, tmp_path, name, victim, other):
-    """Whole in itself, with a checksum that fits: not believed, and made again once it is removed."""
-    whole, stopped = runs[name]
-    folder = tmp_path / "c"
-    shutil.copytree(stopped, folder)
-    units = units_of(folder)
-    if not victim:
-        sums = sorted(path.name for path in units.glob("post-n*"))
-        victim, other = sums[0], sums[-1]
-    assert victim != other
-    shutil.rmtree(units / victim)
-    shutil.copytree(units / other, units / victim)
-    said = feed(folder, **KEPT[name], refused=True)
-    assert victim in said and f"it was made as {units.name}/{other}" in said and "run the command again" in said
-    assert not (folder / "capture.json").exists()
-    if victim.startswith("b"):
-        shutil.rmtree(units / victim)
-        assert feed(folder, **KEPT[name])["complete"] and files_of(folder) == whole
-
-
-@pytest.mark.parametrize("name", KEPT)
-def test_units_without_a_seal(runs, tmp_path, name):
-    """Of an older version: made again, whatever they hold."""
-    whole, stopped = runs[name]
-    folder = tmp_path / "c"
-    shutil.copytree(stopped, folder)
-    count = 0
-    for path in units_of(folder).glob("*/seal"):
-        count += 1
-        path.unlink()
-        for file in path.parent.iterdir():
-            file.write_bytes(b"{}")
-    assert count > 5
-    assert feed(folder, **KEPT[name])["complete"] and files_of(folder) == whole
-
-
-def test_the_last_sums_are_not_believed_where_they_are_to_go(runs, tmp_path):
-    """A stopped run left moments of another layer in the capture that is being built."""
+def test_what_a_stopped_run_was_building_is_not_believed(runs, tmp_path):
+    """It left moments of another layer in the capture that is being built."""
     whole, _ = runs["moments"]
     folder = tmp_path / "c"
     shutil.copytree(runs["moments"][1], folder)

@@ -203,9 +203,9 @@ static void misused(const char *keep, int64_t tokens)
             tree_remove(output);
         qk_sink *sink = open_sink(&s);
         s.force = false;
-        int64_t kept = tokens ? 0 : 3; /* of another block; it stays */
-        if (kept)
-            assert_int_equal(made_run(sink, kept, &err), QK_OK);
+        int64_t kept = tokens ? 0 : 4; /* of another block; it stays */
+        for (int64_t text = kept; kept && text < kept + qk_sink_block_texts(sink); text++)
+            assert_int_equal(made_run(sink, text, &err), QK_OK);
         assert_int_equal(made_begin(sink, 0, &err), QK_OK);
         check_says(m->function(sink, &err), m->status, &err, m->words);
         /* now it can only be closed */
@@ -243,6 +243,44 @@ static void one_block_misused(void **state)
 {
     (void)state;
     misused("rows,moments", 10);
+}
+
+static void texts_of_a_block_in_their_order(void **state)
+{
+    (void)state;
+    qk_error err;
+    qk_sink_settings s;
+    made_settings(&s, output, 8);
+    s.keep = (qk_keep){.moments = true, .groups = 4};
+    qk_sink *sink = open_sink(&s);
+    assert_int_equal(qk_sink_block_texts(sink), 2);
+    for (int64_t i = 6; i >= 4; i -= 2)
+        for (int64_t text = i; text < i + 2; text++)
+            assert_int_equal(made_run(sink, text, &err), QK_OK);
+    check_says(made_begin(sink, 1, &err), QK_ERR_ARGUMENT, &err,
+               "text 1 is begun before text 0");
+    qk_sink_close(&sink);
+    check_goes_on(&s);
+}
+
+/* Two processes with one number, by a mistake: what both make is the same. */
+static void one_shard_twice(void **state)
+{
+    (void)state;
+    qk_error err;
+    qk_sink_settings s;
+    made_settings(&s, output, 8);
+    s.shard = (qk_shard){.index = 1, .count = 2};
+    qk_sink *first = open_sink(&s), *second = open_sink(&s);
+    assert_int_equal(made_begin(first, 1, &err), QK_OK);
+    for (int64_t i = 1; i < 8; i += 2)
+        assert_int_equal(made_run(second, i, &err), QK_OK);
+    for (int64_t i = 3; i < 8; i += 2)
+        assert_int_equal(made_run(first, i, &err), QK_OK);
+    qk_sink_close(&first);
+    qk_sink_close(&second);
+    s.shard = (qk_shard){.count = 1};
+    check_goes_on(&s);
 }
 
 /* ---- sums ------------------------------------------------------------------------------- */
@@ -325,8 +363,10 @@ static void sums_of_one_stage(void **state)
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, tree_teardown)
-    const struct CMUnitTest tests[] = {TEST(rows_misused), TEST(moments_misused),
-                                       TEST(one_block_misused), TEST(sums_misused),
-                                       TEST(sums_of_one_stage)};
+    const struct CMUnitTest tests[] = {
+        TEST(rows_misused),      TEST(moments_misused),
+        TEST(one_block_misused), TEST(texts_of_a_block_in_their_order),
+        TEST(one_shard_twice),   TEST(sums_misused),
+        TEST(sums_of_one_stage)};
     return cmocka_run_group_tests_name("sink_misused", tests, NULL, NULL);
 }

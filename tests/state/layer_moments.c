@@ -111,39 +111,55 @@ static void fold(qk__part_moments *part, qk__chunk_moments *chunk, const sequenc
     }
 }
 
-/* The part of blocks `first` .. first + count - 1, count being a power of two. */
-static qk__part_moments *sum_blocks(const rows_file *rows, const qk__part_shape *shape,
-                                    int kind, const int64_t range[4], int64_t first,
-                                    int64_t count)
+/* The part of a block. */
+static qk__part_moments *sum_block(const rows_file *rows, const qk__part_shape *shape, int kind,
+                                   const int64_t range[4], int64_t number)
 {
     const int64_t at_once = range[0], block = range[1];
     qk__part_moments *part;
-    if (count > 1) {
-        part = sum_blocks(rows, shape, kind, range, first, count / 2);
-        qk__part_moments *later =
-            sum_blocks(rows, shape, kind, range, first + count / 2, count / 2);
-        need(qk__part_moments_merge(part, later, &err));
-        qk__part_moments_free(&later);
-        return part;
-    }
     qk__chunk_moments *chunk;
     need(qk__part_moments_create(&part, shape, &err));
     need(qk__chunk_moments_create(&chunk, &err));
-    for (int64_t i = first * block; i < (first + 1) * block && i < rows->count; i++)
+    for (int64_t i = number * block; i < (number + 1) * block && i < rows->count; i++)
         if (i >= range[2] && i < range[3])
             fold(part, chunk, &rows->sequences[i], kind, at_once);
     qk__chunk_moments_free(&chunk);
     return part;
 }
 
+/* By way of a file, as in a capture. */
+static void keep_and_read(qk__part_moments **part, const qk__part_shape *shape)
+{
+    FILE *file = tmpfile();
+    const size_t size = qk__part_moments_stored(*part);
+    need(file ? QK_OK : QK_ERR_IO);
+    need(qk__part_moments_store(*part, fileno(file), 24, &err));
+    qk__part_moments_free(part);
+    need(qk__part_moments_create(part, shape, &err));
+    need(qk__part_moments_load(*part, fileno(file), 24, size, &err));
+    fclose(file);
+}
+
+/* Blocks in their order. */
+static qk__part_moments *sum_blocks(const rows_file *rows, const qk__part_shape *shape,
+                                    int kind, const int64_t range[4])
+{
+    qk__part_moments *all = sum_block(rows, shape, kind, range, 0);
+    for (int64_t i = 1; i * range[1] < rows->count; i++) {
+        qk__part_moments *part = sum_block(rows, shape, kind, range, i);
+        keep_and_read(&part, shape);
+        need(qk__part_moments_merge(all, part, &err));
+        qk__part_moments_free(&part);
+    }
+    return all;
+}
+
 static void make(char **argv)
 {
     rows_file rows = read_rows(argv[1]);
-    int64_t range[4], blocks = 1;
+    int64_t range[4];
     for (int i = 0; i < 4; i++)
         range[i] = atoll(argv[3 + i]);
-    while (blocks * range[1] < rows.count)
-        blocks *= 2;
     qk__layer_parts parts = {{NULL}};
     for (int kind = 0; kind < 2; kind++) {
         const qk__part_shape shape = {.dim = (size_t)rows.dim,
@@ -152,24 +168,11 @@ static void make(char **argv)
                                       .max_groups = (uint32_t)atoi(argv[2]),
                                       .by_bucket = kind == 0,
                                       .pairs = kind == 0 ? (size_t)rows.dim / 2 : 0};
-        parts.part[kind] = sum_blocks(&rows, &shape, kind, range, 0, blocks);
+        parts.part[kind] = sum_blocks(&rows, &shape, kind, range);
     }
     need(qk__layer_moments_write(argv[0], &parts, 7, NULL, &err));
     qk__layer_parts_free(&parts);
     free_rows(&rows);
-}
-
-static void merge(char **argv)
-{
-    qk__layer_parts a, b;
-    need(qk__layer_moments_read(argv[1], &a, &err));
-    need(qk__layer_moments_read(argv[2], &b, &err));
-    for (int i = 0; i < QK__LAYER_PARTS; i++)
-        if (a.part[i])
-            need(qk__part_moments_merge(a.part[i], b.part[i], &err));
-    need(qk__layer_moments_write(argv[0], &a, 7, NULL, &err));
-    qk__layer_parts_free(&a);
-    qk__layer_parts_free(&b);
 }
 
 static void head(char **argv)
@@ -187,8 +190,6 @@ int main(int argc, char **argv)
 {
     if (argc == 9 && strcmp(argv[1], "make") == 0)
         make(argv + 2);
-    else if (argc == 5 && strcmp(argv[1], "merge") == 0)
-        merge(argv + 2);
     else if (argc == 5 && strcmp(argv[1], "head") == 0)
         head(argv + 2);
     else

@@ -169,7 +169,6 @@ static qk_status use_file(void *context)
     (void)context;
     qk__layer_file *file;
     qk__head_state *head;
-    qk__layer_parts read;
     qk_status status = qk__layer_file_open(&file, path, NULL);
     for (int kind = 0; kind < 2 && status == QK_OK; kind++) {
         const qk__part_shape *shape = kind == QK_KEY ? &keys : &queries;
@@ -183,12 +182,6 @@ static qk_status use_file(void *context)
         }
     }
     qk__layer_file_close(&file);
-    if (status != QK_OK)
-        return status;
-    status = qk__layer_moments_read(path, &read, NULL);
-    for (int i = 0; i < QK__LAYER_PARTS; i++)
-        assert_true(status == QK_OK || !read.part[i]);
-    qk__layer_parts_free(&read);
     return status;
 }
 
@@ -240,12 +233,9 @@ static void test_what_is_written_comes_back(void **state)
     (void)state;
     qk__part_moments *q = make_part(&queries, 0, 5), *k = make_part(&keys, 0, 5);
     const qk__layer_parts parts = {{q, k}};
-    qk__layer_parts read;
     qk__layer_file *file;
-    qk__buffer q_bytes = bytes_of(q), k_bytes = bytes_of(k);
     json_t *more = json_pack("{s:s, s:s}", "model", "tiny", "format", "mine");
     assert_int_equal(qk__layer_moments_write(path, &parts, 12, more, NULL), QK_OK);
-    assert_int_equal(qk__layer_moments_read(path, &read, NULL), QK_OK);
     assert_int_equal(qk__layer_file_open(&file, path, NULL), QK_OK);
     assert_int_equal(qk__layer_file_layer(file), 12);
     const json_t *metadata = qk__layer_file_metadata(file);
@@ -256,15 +246,81 @@ static void test_what_is_written_comes_back(void **state)
     assert_int_equal(qk__layer_file_find(file, QK_KEY, 5), -1);
     assert_int_equal(qk__layer_file_rows(file, QK_KEY, 2), qk__part_moments_count(k));
     qk__layer_file_close(&file);
-    assert_same_bytes(&q_bytes, read.part[QK_QUERY]);
-    assert_same_bytes(&k_bytes, read.part[QK_KEY]);
-    assert_null(read.part[QK__FIRST_PARTS]);
     json_decref(more);
-    qk__buffer_free(&q_bytes);
-    qk__buffer_free(&k_bytes);
     qk__part_moments_free(&q);
     qk__part_moments_free(&k);
-    qk__layer_parts_free(&read);
+}
+
+/* Loads what a file has at its begin. */
+static qk_status load(int fd, const qk__part_shape *shape, size_t size, qk__part_moments **part)
+{
+    qk_status status = qk__part_moments_create(part, shape, NULL);
+    if (status == QK_OK)
+        status = qk__part_moments_load(*part, fd, 0, size, NULL);
+    if (status != QK_OK)
+        qk__part_moments_free(part);
+    return status;
+}
+
+static void test_what_is_stored_comes_back(void **state)
+{
+    (void)state;
+    const qk__part_shape *shapes[] = {&queries, &keys};
+    for (int i = 0; i < 4; i++) {
+        const qk__part_shape *shape = shapes[i / 2];
+        qk__part_moments *part = make_part(shape, 0, i % 2 ? 5 : 0), *read = NULL;
+        FILE *file = tmpfile();
+        const size_t size = qk__part_moments_stored(part);
+        qk__buffer bytes = bytes_of(part);
+        assert_int_equal(qk__part_moments_store(part, fileno(file), 0, NULL), QK_OK);
+        assert_int_equal(ftell(file), 0);
+        assert_int_equal(load(fileno(file), shape, size, &read), QK_OK);
+        assert_int_equal(qk__part_moments_count(read), qk__part_moments_count(part));
+        assert_same_bytes(&bytes, read);
+        qk__part_moments_free(&read);
+        for (size_t wrong = 0; wrong < size + 16; wrong += wrong < 32 ? 1 : size / 7)
+            if (wrong != size)
+                assert_int_equal(load(fileno(file), shape, wrong, &read), QK_ERR_MALFORMED);
+        qk_status status = QK_ERR_NOMEM;
+        for (long n = 0; status != QK_OK; n++) {
+            remaining = n;
+            status = load(fileno(file), shape, size, &read);
+            remaining = -1;
+            assert_true(status == QK_OK || status == QK_ERR_NOMEM);
+        }
+        const int64_t many[] = {-1, INT64_MAX, 65};
+        for (size_t n = 0; n < 6; n++) {
+            assert_int_equal(
+                qk__write_at(fileno(file), &many[n / 2], 8, (int64_t)(n % 2) * 8, NULL), QK_OK);
+            qk__part_moments *none;
+            assert_int_equal(load(fileno(file), shape, size, &none), QK_ERR_MALFORMED);
+        }
+        fclose(file);
+        qk__buffer_free(&bytes);
+        qk__part_moments_free(&read);
+        qk__part_moments_free(&part);
+    }
+}
+
+static void test_parts_of_another_shape_are_not_merged(void **state)
+{
+    (void)state;
+    static const int fewer[] = {2, 5};
+    qk__part_shape other[] = {keys, keys, keys};
+    const char *const reasons[] = {"groups of texts differ", "dimensions differ",
+                                   "different heads"};
+    other[0].max_groups = keys.max_groups + 2;
+    other[1].dim = keys.dim + 1;
+    other[2].num_heads = 2;
+    other[2].heads = fewer;
+    for (size_t i = 0; i < 3; i++) {
+        qk_error err = {0};
+        qk__part_moments *a = make_part(&keys, 0, 2), *b = make_part(&other[i], 0, 0);
+        assert_int_equal(qk__part_moments_merge(a, b, &err), QK_ERR_INCONSISTENT);
+        assert_non_null(strstr(err.message, reasons[i]));
+        qk__part_moments_free(&a);
+        qk__part_moments_free(&b);
+    }
 }
 
 static void test_parts_that_do_not_fit_are_not_written(void **state)
@@ -354,6 +410,8 @@ int main(void)
         cmocka_unit_test(test_a_merge_that_fails_changes_nothing),
         cmocka_unit_test(test_files_without_memory),
         cmocka_unit_test(test_what_is_written_comes_back),
+        cmocka_unit_test(test_what_is_stored_comes_back),
+        cmocka_unit_test(test_parts_of_another_shape_are_not_merged),
         cmocka_unit_test(test_parts_that_do_not_fit_are_not_written),
         cmocka_unit_test(test_a_file_cut_short_anywhere_is_refused),
         cmocka_unit_test(test_wrong_bytes_are_survived),

@@ -170,11 +170,11 @@ def test_tables_that_contradict_each_other(qkscope, tmp_path):
 def test_tables_that_were_changed(qkscope, results, tmp_path):
     """Those that a statement asks for."""
     shutil.copytree(results, tmp_path / "changed")
-    path = tmp_path / "changed" / "rotated.csv"
+    path = tmp_path / "changed" / "head_profile.csv"
     path.write_text(path.read_text().replace("0.", "1.", 1))
     assert one(qkscope, tmp_path / "changed", "select count(*) from heads") == 20
-    assert "rotated.csv is not as it was written" in qkscope("sql", tmp_path / "changed", "select * from rotated", expect=1).err
-    assert one(qkscope, tmp_path / "changed", "select count(*) from rotated", "--force") == 20
+    assert "head_profile.csv is not as it was written" in qkscope("sql", tmp_path / "changed", "select * from head_profile", expect=1).err
+    assert one(qkscope, tmp_path / "changed", "select count(distinct head_id) from head_profile", "--force") == 20
     write(tmp_path / "changed", "stages.csv", HEAD, "m,0,0,0")
     assert "no run in manifest.json wrote this table" in qkscope("sql", tmp_path / "changed", "select * from stages", expect=1).err
     assert "no tables of results" in qkscope("sql", tmp_path, "select 1 from heads", expect=1).err

@@ -63,13 +63,13 @@ def test_a_run_at_work_is_left_alone(qk, qkscope, parts, tmp_path, shard, comman
 
 @pytest.mark.parametrize("shards", [False, True])
 def test_an_ablation_at_work_is_left_alone(program, qkscope, sanitized, tmp_path, shards):
-    """By another one, by itself, and by a command that would move in; it is stopped at its 20th call that changes a folder. Shards
+    """By another one, by itself, and by a command that would move in; it is stopped at its 9th call that changes a folder. Shards
     of one ablation are at work together."""
     library = BUILD / "tests" / "recorder" / "libkill_at.so"
     if sanitized or not library.exists():
         pytest.skip("nothing can be put in front of the C library here")
     out, one, two = tmp_path / "o", *((["--shard", f"{i}/2"] if shards else []) for i in range(2))
-    stops = {"LD_PRELOAD": library, "KILL_AT": 20, "KILL_BY": int(signal.SIGSTOP)}
+    stops = {"LD_PRELOAD": library, "KILL_AT": 9, "KILL_BY": int(signal.SIGSTOP)}
     run = subprocess.Popen([program, *ABLATE, *one, "-o", "o", "-q"], cwd=tmp_path, env=environment(stops), stderr=subprocess.PIPE,
                            text=True)
     assert os.WIFSTOPPED(os.waitpid(run.pid, os.WUNTRACED)[1])
@@ -78,7 +78,7 @@ def test_an_ablation_at_work_is_left_alone(program, qkscope, sanitized, tmp_path
     for words in ([*ABLATE, "-w", "uniform"], [*ABLATE, "-w", "uniform", *two], ["pca", EXAMPLE, *LAYER, "--force"],
                   [*CAPTURE, "--force"], *([] if shards else [ABLATE])):
         said = qkscope(*words, "-o", out, "-q", expect=1).err
-        assert f"{out}: " in said and (HELD in said or (shards and "may be writing here" in said)), said
+        assert f"{out}: " in said and (HELD in said), said
         assert files(out) == before
     if shards:
         qkscope(*ABLATE, *two, "-o", out, "-q", expect=0)
@@ -86,24 +86,6 @@ def test_an_ablation_at_work_is_left_alone(program, qkscope, sanitized, tmp_path
     assert run.wait() == 0, run.stderr.read()
     assert sorted(path.name for path in out.iterdir()) == ["ablation.csv", "ablation_groups.csv", "ablation_heads.csv",
                                                            "ablation_positions.csv", "manifest.json"]
-
-
-@pytest.mark.usefixtures("exchange")
-def test_a_shard_of_another_machine_is_asked(qkscope, unprivileged, tmp_path):
-    """Its lock does not reach here, but its number does. A number that cannot be read is somebody's."""
-    out = tmp_path / "o"
-    qkscope(*CAPTURE, "-o", out, "--shard", "0/2", expect=0)
-    rank = next(out.glob(".partial/.units/*/ranks")) / "1-of-2"
-    rank.write_text("elsewhere-0123456789abcdef-77-88\n\n")
-    before, words = files(out), [*CAPTURE, "--max-length", "32", "--force", "-o", out]
-    said = qkscope(*words, expect=1).err
-    assert str(rank) in said and "elsewhere" in said and "remove that file" in said
-    assert files(out) == before
-    rank.chmod(0)
-    assert f"{rank}: cannot open" in unprivileged(*words, expect=1).err
-    rank.unlink()
-    qkscope(*words, expect=0)
-    assert json.loads((out / "capture.json").read_text())["complete"]
 
 
 def test_a_merge_into_a_folder_of_its_own_pieces(qkscope, parts, tmp_path):

@@ -7,66 +7,73 @@
 #include "tests/base/tree.h"
 #include "tests/failing_memory.h"
 
-static void open_units(qk__unit_folder *units)
+static qk_status make(void)
 {
-    qk_error err = {0};
-    assert_int_equal(qk__units_open(units, tree_path(""), "0123abcd", &err), QK_OK);
-    assert_int_equal(qk__units_make(units, &err), QK_OK);
+    qk__unit unit;
+    int64_t at;
+    qk_status status = qk__unit_begin(&unit, tree_root, "a", NULL);
+    if (status == QK_OK)
+        status = qk__unit_append(&unit, "data", 4, &at, NULL);
+    if (status == QK_OK)
+        return qk__unit_finish(&unit, "run", "{}", NULL);
+    qk__unit_discard(&unit);
+    return status;
+}
+
+static qk_status find(void)
+{
+    bool there;
+    int fd;
+    qk__buffer head = {0};
+    qk_status status = qk__unit_look(tree_root, "a", "run", &head, &there, NULL);
+    assert_true(status != QK_OK || there);
+    qk__buffer_free(&head);
+    if (status != QK_OK)
+        return status;
+    status = qk__unit_open(tree_root, "a", "run", &fd, &head, NULL);
+    qk__buffer_free(&head);
+    if (status == QK_OK)
+        close(fd);
+    return status;
+}
+
+static void check_all_or_nothing(qk_status (*call)(void), long least)
+{
+    qk_status status = QK_ERR_NOMEM;
+    long n = 0;
+    for (; status != QK_OK; n++) {
+        remaining = n;
+        status = call();
+        remaining = -1;
+        assert_true(status == QK_OK || status == QK_ERR_NOMEM);
+    }
+    assert_true(n > least);
 }
 
 static void a_unit_is_found_or_memory_is_short(void **state)
 {
     (void)state;
-    qk__unit_folder units;
-    qk__names names;
-    char *path;
-    open_units(&units);
-    assert_int_equal(qk__unit_begin(&units, "a", &path, NULL), QK_OK);
-    assert_int_equal(qk__unit_publish(&units, "a", &path, NULL), QK_OK);
-    bool more = true;
-    for (long n = 0; more; n++) {
-        remaining = n;
-        qk_status status = qk__units_list(&units, &names, NULL);
-        bool sealed = qk__unit_is_sealed(&units, "a");
-        more = remaining < 0;
-        remaining = -1;
-        assert_true(sealed);
-        assert_true(status == QK_ERR_NOMEM || names.count == 1);
-        assert_true(more || n > 1);
-        if (status == QK_OK)
-            qk__names_free(&names);
-    }
-    qk__units_close(&units);
+    check_all_or_nothing(make, 2);
+    check_all_or_nothing(find, 4);
 }
 
-static void a_number_in_use_is_seen_or_memory_is_short(void **state)
+static void what_is_left_stays_where_memory_is_short(void **state)
 {
     (void)state;
-    const qk_shard shard = {0, 2, NULL};
-    qk__unit_folder units;
-    qk__rank rank;
-    open_units(&units);
-    assert_int_equal(qk__rank_join(&rank, &units, &shard, NULL), QK_OK);
-    bool more = true;
-    for (long n = 0; more; n++) {
+    for (long n = 0; n < 12; n++) {
         remaining = n;
-        qk_status status = qk__ranks_ask(tree_path(""), NULL, NULL);
-        more = remaining < 0;
+        qk_status status = qk__units_sweep(tree_root, "", NULL);
         remaining = -1;
-        assert_int_equal(status, more ? QK_ERR_NOMEM : QK_ERR_EXISTS);
-        assert_true(more || n > 4);
+        assert_true(status == QK_OK || status == QK_ERR_NOMEM);
     }
-    assert_int_equal(qk__ranks_ask(tree_path(""), strrchr(units.path, '/') + 1, NULL), QK_OK);
-    qk__rank_leave(&rank);
-    assert_int_equal(qk__ranks_ask(tree_path(""), NULL, NULL), QK_OK);
-    qk__units_close(&units);
+    assert_int_equal(find(), QK_OK);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_unit_is_found_or_memory_is_short),
-        cmocka_unit_test(a_number_in_use_is_seen_or_memory_is_short)};
+        cmocka_unit_test(what_is_left_stays_where_memory_is_short)};
     return cmocka_run_group_tests_name("units_memory", tests, tree_setup_in_memory,
                                        tree_teardown);
 }
