@@ -28,35 +28,12 @@ CALLBACKS = """
     extern "Python" _Bool qkpy_encode(void *, const char *, size_t, size_t, qk_tokens *);
     extern "Python" _Bool qkpy_open_sink(void *, const qk_sink_settings *, qk_sink **);
     extern "Python" _Bool qkpy_run_model(void *, const qk_sequence *, const int64_t *, size_t);
-    void *calloc(size_t, size_t);
     void free(void *);
-    void *qkpy_free_stream(void);
-    void *qkpy_free_schema(void);
 """
 
-# Destructors of capsules: whoever took what is in them has set its release to NULL.
 SOURCE = """
 #include <stdlib.h>
 #include <qkscope/qkscope.h>
-
-static void free_stream(PyObject *capsule)
-{
-    struct ArrowArrayStream *stream = PyCapsule_GetPointer(capsule, "arrow_array_stream");
-    if (stream && stream->release)
-        stream->release(stream);
-    free(stream);
-}
-
-static void free_schema(PyObject *capsule)
-{
-    struct ArrowSchema *schema = PyCapsule_GetPointer(capsule, "arrow_schema");
-    if (schema && schema->release)
-        schema->release(schema);
-    free(schema);
-}
-
-static void *qkpy_free_stream(void) { return (void *)free_stream; }
-static void *qkpy_free_schema(void) { return (void *)free_schema; }
 """
 
 

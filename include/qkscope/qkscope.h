@@ -30,7 +30,6 @@
  *     stats.h      of one head in memory: moments, PCA, rotation model, plasticity
  *     analysis.h   from a capture to tables; from two, what RoPE does
  *     results.h    tables as columns, and what they mean
- *     arrow.h      such tables for pandas, polars, pyarrow, DuckDB
  *     attention.h  sums over rows of attention
  *     report.h     figures, the report, scatter collages
  *     compare.h    what changed from one model to another
@@ -54,7 +53,6 @@
 
 #include <qkscope/ablate.h>
 #include <qkscope/analysis.h>
-#include <qkscope/arrow.h>
 #include <qkscope/attention.h>
 #include <qkscope/capture.h>
 #include <qkscope/common.h>

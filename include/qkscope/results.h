@@ -86,10 +86,12 @@ QK_API size_t qk_columns_num_rows(const qk_columns *columns);
 QK_API const qk_column_info *qk_columns_info(const qk_columns *columns, size_t i);
 
 /* The values of a column, one a row; NULL where there is none of this name and type. They last
- * as long as the columns. An integer that the file leaves empty is 0, a real NaN; arrow.h tells. */
+ * as long as the columns. A real that the file leaves empty is NaN, an integer 0. */
 QK_API const double *qk_columns_reals(const qk_columns *columns, const char *name);
 QK_API const int64_t *qk_columns_integers(const qk_columns *columns, const char *name);
 QK_API const char *const *qk_columns_texts(const qk_columns *columns, const char *name);
+/* Which integers of a column are empty; NULL: none are. */
+QK_API const bool *qk_columns_empty(const qk_columns *columns, const char *name);
 
 /* A table of the caller's, of columns that it describes: so that a binding can hand on what it read
  * or computed as it does the tables of a run. values[i] points to `rows` doubles, int64_t or texts,

@@ -177,6 +177,22 @@ class Results:
             lib.qk_head_set_free(ffi.addressof(query.heads))
         return tables.of_columns(made[0], "heads_summary")
 
+    def sql(self, statement: str, *others: Results | StrPath) -> Table:
+        """The rows of one SELECT, in SQLite's language, of these tables: what `qkscope sql` prints, in full (docs/sql.md).
+
+            results.sql("select category, avg(r_k) as r_k from head_numbers group by category").to_pandas()
+
+        With other results, rows of all are in the same tables, and those of each in a.heads (these), b.heads, ...
+
+        Raises ArgumentError where the statement is wrong, with the place."""
+        folders = [self._whole(), *(one._whole() if isinstance(one, Results) else Path(one) for one in others)]
+        kept = [ffi.new("char[]", path_of(folder, "results")) for folder in folders]
+        listed, said = ffi.new("char *[]", kept), ffi.new("char[]", words(statement, "statement").encode())
+        query, made = ffi.new("qk_sql_query *"), ffi.new("qk_columns **")
+        query.folders, query.count, query.sql = listed, len(kept), said
+        call(lib.qk_sql, query, made)
+        return tables.of_columns(made[0], "sql")
+
     def confidence(self, table: str) -> float | None:
         """The level of the intervals in a table, in percent (the `ci` that it was computed with); None without any."""
         there = any(name.endswith("_lo") for name in self[table].names)

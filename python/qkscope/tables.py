@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import collections
 import csv
-import ctypes
 import html
 import math
 import os
@@ -42,30 +41,6 @@ def _column(info: Any) -> Column:
                   *(text(getattr(info, part)) for part in _PARTS))
 
 
-# ---- capsules -----------------------------------------------------------------------------
-
-_new_capsule = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
-    ("PyCapsule_New", ctypes.pythonapi))
-_STREAM, _SCHEMA = b"arrow_array_stream", b"arrow_schema"  # capsules keep the pointers
-
-
-def _address(pointer: Any) -> int:
-    return int(ffi.cast("uintptr_t", pointer))
-
-
-def _capsule(kind: str, export: Any, columns: Any, name: bytes, destructor: Any) -> Any:
-    """A struct that the library fills, in a capsule that releases it unless somebody has taken it."""
-    struct = ffi.cast(f"{kind} *", lib.calloc(1, ffi.sizeof(kind)))
-    if struct == ffi.NULL:
-        raise MemoryError
-    try:
-        call(export, columns, struct)
-    except BaseException:
-        lib.free(struct)
-        raise
-    return _new_capsule(_address(struct), name, _address(destructor()))
-
-
 # ---- a table ------------------------------------------------------------------------------
 
 class Table:
@@ -76,7 +51,7 @@ class Table:
     one of integers 0. `table.column("r_q")` is a list in which None does, and needs no NumPy. `len(table)` is the
     number of rows; iterating gives them one by one, as named tuples.
 
-    pandas, polars, pyarrow and DuckDB take a table as it is, with nulls where fields are empty:
+    Where pyarrow is installed, pandas, polars and DuckDB take a table as it is, with nulls where fields are empty:
 
         table.to_pandas()              # or pandas.DataFrame.from_arrow(table)
         polars.DataFrame(table)
@@ -142,24 +117,11 @@ class Table:
         pointer = self._pointer(column)
         if column.type == "text":
             return [text(pointer[i]) for i in range(len(self))]
-        values = ffi.unpack(pointer, len(self)) if len(self) else []
+        values: list[Any] = ffi.unpack(pointer, len(self)) if len(self) else []
         if column.type == "real":
             return [None if math.isnan(value) else value for value in values]
-        return [None if empty else value for value, empty in zip(values, self._nulls(name))]
-
-    def _nulls(self, name: str) -> list[bool]:
-        """Where a column is null, as a batch of the stream has it."""
-        stream, batch = ffi.new("struct ArrowArrayStream *"), ffi.new("struct ArrowArray *")
-        call(lib.qk_columns_arrow, self._columns, stream)
-        try:
-            if stream.get_next(stream, batch) != 0:
-                raise MemoryError
-            bits = ffi.cast("uint8_t *", batch.children[self.names.index(name)].buffers[0])
-            nulls = [bits != ffi.NULL and not bits[i // 8] >> i % 8 & 1 for i in range(len(self))]
-            batch.release(batch)
-        finally:
-            stream.release(stream)
-        return nulls
+        empty = lib.qk_columns_empty(self._columns, column.name.encode())
+        return values if empty == ffi.NULL else [None if empty[i] else value for i, value in enumerate(values)]
 
     def __iter__(self) -> Iterator[Any]:
         named: Any = collections.namedtuple
@@ -168,18 +130,29 @@ class Table:
     # ---- for others ---------------------------------------------------------------------
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> Any:
-        """Arrow's PyCapsule interface. Numbers are not copied; the capsule keeps them alive."""
-        return _capsule("struct ArrowArrayStream", lib.qk_columns_arrow, self._columns, _STREAM,
-                        lib.qkpy_free_stream)
+        """Arrow's PyCapsule interface, by pyarrow. Numbers are not copied."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def __arrow_c_schema__(self) -> Any:
-        return _capsule("struct ArrowSchema", lib.qk_columns_arrow_schema, self._columns, _SCHEMA,
-                        lib.qkpy_free_schema)
+        return self.to_arrow().schema.__arrow_c_schema__()
 
     def to_arrow(self) -> Any:
         """A pyarrow.Table; units and sentences are in the metadata of its fields."""
         import pyarrow
-        return pyarrow.table(self)
+        types = {"real": pyarrow.float64(), "integer": pyarrow.int64(), "text": pyarrow.string()}
+        arrays, fields = [], []
+        for column in self.schema.values():
+            values, kind = self.column(column.name), types[column.type]
+            if column.type == "text" or not values:
+                arrays.append(pyarrow.array(values, kind))
+            else:
+                there = pyarrow.array([value is not None for value in values], pyarrow.bool_()).buffers()[1]
+                address = int(ffi.cast("uintptr_t", self._pointer(column)))
+                numbers = pyarrow.foreign_buffer(address, 8 * len(self), self._columns)  # which keeps the columns
+                arrays.append(pyarrow.Array.from_buffers(kind, len(self), [there, numbers]))
+            about = {part: value for part, value in column._asdict().items() if part in _PARTS and value is not None}
+            fields.append(pyarrow.field(column.name, kind, metadata=about))
+        return pyarrow.Table.from_arrays(arrays, schema=pyarrow.schema(fields))
 
     def to_polars(self) -> Any:
         """A polars.DataFrame."""
@@ -190,10 +163,9 @@ class Table:
         """A pandas.DataFrame, by pyarrow where that is installed."""
         import pandas
         try:
-            import pyarrow
+            return self.to_arrow().to_pandas()
         except ImportError:
             return pandas.DataFrame({name: self.column(name) for name in self.names}, columns=self.names)
-        return pyarrow.table(self).to_pandas()
 
     def __repr__(self) -> str:
         return f"<Table {self.name}: {len(self)} rows, {len(self.names)} columns>"

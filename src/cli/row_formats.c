@@ -105,19 +105,35 @@ static void print_padded(const printed *p, size_t i, const char *text, int width
         cli_print(last ? "%-*s\n" : "%-*s  ", last ? 0 : width, text);
 }
 
+/* Of reals the smallest, the largest and the nearest to 0 are the widest, in one format. */
+static int width_of(const printed *p, size_t i)
+{
+    const shown *column = &p->shown[i];
+    size_t some[3] = {0}; /* rows */
+    int widest = (int)strlen(column->info->name);
+    for (size_t row = 0; row < p->rows && column->reals; row++) {
+        const double x = column->reals[row], *of = column->reals;
+        some[0] = !(x >= of[some[0]]) && isfinite(x) ? row : some[0];
+        some[1] = !(x <= of[some[1]]) && isfinite(x) ? row : some[1];
+        some[2] = !(fabs(x) >= fabs(of[some[2]])) && isfinite(x) && x != 0 ? row : some[2];
+    }
+    for (size_t k = 0; k < (column->reals ? 3 : p->rows) && k < p->rows; k++) {
+        char text[MAX_CELL];
+        int width =
+            (int)cli_text_columns(cell_text(column, column->reals ? some[k] : k, text), -1);
+        widest = width > widest ? width : widest;
+    }
+    return widest;
+}
+
 static int print_table(const printed *p)
 {
     char text[MAX_CELL];
     int *widths = calloc(p->count + 1, sizeof *widths);
     if (!widths)
         return cli_exit_code(QK_ERR_NOMEM);
-    for (size_t i = 0; i < p->count; i++) {
-        widths[i] = (int)strlen(p->shown[i].info->name);
-        for (size_t row = 0; row < p->rows; row++) {
-            int width = (int)cli_text_columns(cell_text(&p->shown[i], row, text), -1);
-            widths[i] = width > widths[i] ? width : widths[i];
-        }
-    }
+    for (size_t i = 0; i < p->count; i++)
+        widths[i] = width_of(p, i);
     for (size_t i = 0; i < p->count && p->rows > 0; i++)
         print_padded(p, i, p->shown[i].info->name, widths[i]);
     for (size_t row = 0; row < p->rows; row++)

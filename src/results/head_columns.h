@@ -23,21 +23,8 @@ typedef enum qk__head_table {
 } qk__head_table;
 extern const char *const qk__head_table_files[QK__NUM_HEAD_TABLES];
 
-/* A head of a list: of one folder, or of two beside each other, where one of them may lack it. */
-typedef struct qk__head_row {
-    const qk__result_model *model[2];
-    const qk__result_head *head[2]; /* NULL: it has none */
-} qk__head_row;
-
 typedef struct qk__head_column {
     qk_column_info info; /* the schema's; numbers that may be empty are reals */
-    char name[64];       /* the same with "a.", "b." or "diff." */
-    enum {
-        QK__OF_ONE, /* the only folder; of two, whichever has the head */
-        QK__OF_A,
-        QK__OF_B,
-        QK__B_LESS_A,
-    } side;
     enum {
         QK__HEAD_REAL,     /* double; NaN: empty */
         QK__HEAD_ROWS,     /* the same, but any table may tell it */
@@ -50,15 +37,5 @@ typedef struct qk__head_column {
 
 /* Where a result head has this column of a table of heads; false: it keeps it nowhere. */
 bool qk__place_head_column(const qk__column *column, qk__head_column *placed);
-
-/* By name, which may begin with "a.", "b." or "diff."; `probability` stands for
- * category_probability. QK_ERR_ARGUMENT says which was meant, or what there is. */
-QK_MUST_CHECK qk_status qk__find_head_column(const char *name, qk__head_column *column,
-                                             qk_error *err);
-
-bool qk__is_head_text(const qk__head_column *column);
-/* NaN, "": empty. Of a column of the other type, likewise. */
-double qk__head_number(const qk__head_column *column, const qk__head_row *row);
-const char *qk__head_word(const qk__head_column *column, const qk__head_row *row);
 
 #endif

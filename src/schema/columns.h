@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A table in memory: table_columns.c, which leads, makes one of a run, made_columns.c one of a caller's
- * values, arrow.c hands it out. */
+ * values. */
 #ifndef QK_SCHEMA_COLUMNS_H
 #define QK_SCHEMA_COLUMNS_H
-
-#include <stdatomic.h>
 
 #include "schema/schema.h"
 
@@ -23,11 +21,7 @@ struct qk_columns {
     bool **empty;       /* [count][num_rows] of its integers; NULL: none are */
     char **texts;       /* those that columns point to and that are not the library's */
     size_t num_texts, texts_room;
-    atomic_size_t holders;
 };
-
-/* Another holder, who calls qk_columns_free on a pointer of their own. */
-qk_columns *qk__columns_hold(const qk_columns *columns);
 
 /* *copy is the text's, which is the table's own; NULL stays NULL. */
 QK_MUST_CHECK qk_status qk__columns_own(qk_columns *columns, const char *text,

@@ -85,7 +85,6 @@ qk_status qk_columns_make(qk_columns **columns, const qk_column_info *infos, siz
     qk_columns *c = qk__calloc(1, sizeof *c);
     if (!c)
         return qk__nomem(err);
-    atomic_init(&c->holders, 1);
     c->num_rows = rows;
     qk_status status = fill_made(c, infos, count, values, err);
     if (status == QK_OK)

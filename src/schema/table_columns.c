@@ -66,11 +66,25 @@ static qk_status own_texts(qk_columns *c, size_t k, qk_error *err)
     return QK_OK;
 }
 
+/* Integers that the file leaves empty. */
+static qk_status mark_empty(qk_columns *c, size_t k, qk_error *err)
+{
+    for (size_t i = 0; i < c->num_rows; i++) {
+        if (!qk__is_empty_integer(c->columns[k], c->values[k][i].integer))
+            continue;
+        if (!c->empty[k] && !(c->empty[k] = qk__calloc(c->num_rows, sizeof **c->empty)))
+            return qk__nomem(err);
+        c->empty[k][i] = true;
+    }
+    return QK_OK;
+}
+
 static qk_status fill_columns(const qk__table *table, const qk_analysis_results *results,
                               qk_columns *c, qk_error *err)
 {
     c->num_rows = visit(table, results, c);
     QK_TRY(QK__CREATE_ARRAYS(err, {&c->columns, table->num_columns, sizeof *c->columns},
+                             {&c->empty, table->num_columns, sizeof *c->empty},
                              {&c->values, table->num_columns, sizeof *c->values}));
     for (size_t i = 0; i < table->num_columns; i++) {
         if (!qk__has_column(&table->columns[i], results->contents))
@@ -84,6 +98,8 @@ static qk_status fill_columns(const qk__table *table, const qk_analysis_results 
     for (size_t k = 0; k < c->count; k++)
         if (c->columns[k]->storage == QK__TEXT)
             QK_TRY(own_texts(c, k, err));
+        else if (c->columns[k]->info.type == QK_COLUMN_INTEGER)
+            QK_TRY(mark_empty(c, k, err));
     return QK_OK;
 }
 
@@ -102,18 +118,10 @@ qk_status qk_results_table(const qk_analysis_results *results, const char *table
     *columns = qk__calloc(1, sizeof **columns);
     if (!*columns)
         return qk__nomem(err);
-    atomic_init(&(*columns)->holders, 1);
     qk_status status = fill_columns(found, results, *columns, err);
     if (status != QK_OK)
         qk_columns_free(columns);
     return status;
-}
-
-qk_columns *qk__columns_hold(const qk_columns *columns)
-{
-    qk_columns *c = (qk_columns *)(uintptr_t)columns; /* counting does not change the table */
-    atomic_fetch_add(&c->holders, 1);
-    return c;
 }
 
 void qk_columns_free(qk_columns **columns)
@@ -121,7 +129,7 @@ void qk_columns_free(qk_columns **columns)
     assert(columns);
     qk_columns *c = *columns;
     *columns = NULL;
-    if (!c || atomic_fetch_sub(&c->holders, 1) > 1)
+    if (!c)
         return;
     for (size_t k = 0; k < c->count; k++)
         free(c->values[k]);
@@ -170,4 +178,13 @@ const int64_t *qk_columns_integers(const qk_columns *columns, const char *name)
 const char *const *qk_columns_texts(const qk_columns *columns, const char *name)
 {
     return find_values(columns, name, QK_COLUMN_TEXT);
+}
+
+const bool *qk_columns_empty(const qk_columns *columns, const char *name)
+{
+    assert(columns && name);
+    for (size_t i = 0; i < columns->count && columns->empty; i++)
+        if (strcmp(columns->columns[i]->info.name, name) == 0)
+            return columns->empty[i];
+    return NULL;
 }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """results.heads_summary against what qkscope heads prints for the same question, and against the tables."""
 import csv
+import json
 
 import pytest
 
@@ -60,3 +61,13 @@ def test_beside_other_results(qkscope, results, tmp_path):
 def test_mistakes(results, asked, error, words):
     with pytest.raises(error, match=words):
         results.heads_summary(**asked)
+
+
+def test_sql(qkscope, results, tmp_path):
+    """The rows of the command; of several results, too."""
+    statement = "select category, count(*) as heads, avg(r_k) as r_k, null as none from head_numbers group by 1"
+    table, said = results.sql(statement), json.loads(qkscope("sql", results.folder, statement, "--json", expect=0).out)
+    assert [row._asdict() for row in table] == said and table.schema["r_k"].unit == "correlation"
+    assert results.sql("select count(*) as n from a.heads join b.heads using (head_id)", results).column("n") == [20]
+    with pytest.raises(qk.ArgumentError, match="character 8: no such column: r_p"):
+        results.sql("select r_p from heads")

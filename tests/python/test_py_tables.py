@@ -160,7 +160,7 @@ def test_arrays_are_views_that_outlive_the_results(windows):
     table = qk.pca(windows, progress=False).qk
     one, two = table["r_q"], table["r_q"]
     assert numpy.shares_memory(one, two) and not one.flags.writeable and one.dtype == numpy.float64
-    kept, arrow = one.tolist(), table.__arrow_c_stream__()
+    kept, arrow = one.tolist(), table.to_arrow()
     del table, two
     gc.collect()
     assert one.tolist() == kept
