@@ -209,6 +209,7 @@ typedef struct qk_recorder_amount {
     int64_t reservoir;     /* rows kept of each text and bucket, of each head and kind */
     int groups, buckets;   /* of texts, 0 = none; of positions, by the sampler */
     int first;             /* rows of positions below it are summed once more; 0 = none */
+    bool moments;          /* are kept */
 } qk_recorder_amount;
 
 /* What it takes on disk: of rows the vectors in float32, of sums the arrays of their files,
@@ -222,6 +223,8 @@ typedef struct qk_recorder_sizes {
     int64_t key_bytes;
     int64_t moment_files;
     int64_t attention_bytes; /* sums of attention of all query heads */
+    int64_t
+        blocks; /* of texts, each finished by itself; of moments each has, until all are there, sums of that size */
 } qk_recorder_sizes;
 
 QK_API void qk_recorder_measure(const qk_recorder_selection *selection,

@@ -99,6 +99,14 @@ static double kept_bytes(const view *v)
     return bytes + vector_bytes(v, v->sizes.reservoir_rows);
 }
 
+/* On disk until the capture is complete: the same rows, and sums of each block. */
+static double block_bytes(const view *v)
+{
+    double sums = v->keep.moments ? (double)v->sizes.moment_bytes : 0;
+    sums += v->keep.attention ? (double)v->sizes.attention_bytes : 0;
+    return kept_bytes(v) + (double)(v->sizes.blocks - 1) * sums;
+}
+
 /* ---- as text and as JSON ------------------------------------------------------------------ */
 
 static const char MODEL[] =
@@ -133,6 +141,8 @@ static const char MODEL[] =
     "{capture.kept.key_head_bytes:B} of a key head\n"
     "groups      [{capture.kept.groups} of texts][none{capture.kept.groups!}], "
     "{capture.kept.buckets} buckets of queries\n]"
+    "meanwhile   {capture.kept.blocks} block{s} of texts, each finished by itself, "
+    "{capture.kept.block_bytes:B} at most\n"
     "[{keeps_reservoir?}reservoir   up to {capture.kept.reservoir_rows_per_head} rows a head, "
     "{capture.kept.reservoir_bytes:B} of vectors\n]]";
 
@@ -167,6 +177,7 @@ static json_t *keep_json(const view *v)
                  CLI_ROW("reservoir_bytes", vector_bytes(v, s->reservoir_rows)),
                  CLI_ROW("row_bytes", v->keep.rows ? vector_bytes(v, v->rows) : 0.0),
                  CLI_ROW("attention_bytes", v->keep.attention ? s->attention_bytes : 0),
+                 CLI_ROW("blocks", s->blocks), CLI_ROW("block_bytes", block_bytes(v)),
                  CLI_ROW("bytes", kept_bytes(v))));
 }
 
@@ -251,7 +262,8 @@ static qk_status look_at_model(view *v, const qk_model *model, const cli_common 
     v->length = v->length > 0 ? v->length : v->window;
     v->wanted = v->wanted > 0 ? v->wanted : settings.rows;
     qk_recorder_amount amount = {v->texts,       v->length,       v->keep.reservoir,
-                                 v->run->groups, v->run->buckets, v->keep.first};
+                                 v->run->groups, v->run->buckets, v->keep.first,
+                                 v->keep.moments};
     qk_recorder_measure(selection, v->facts, &amount, &v->sizes);
     v->rows = v->sizes.rows < v->wanted ? v->sizes.rows : v->wanted;
     run.q_heads = selection->q_heads;

@@ -4,6 +4,7 @@
 
 #include <qkscope/recorder.h>
 
+#include "sink/sink.h"
 #include "state/layer_moments.h"
 
 static int64_t product(int64_t a, int64_t b)
@@ -55,6 +56,16 @@ static size_t count_heads(const bool *heads, int layer, int num_heads)
     return count;
 }
 
+static int64_t count_blocks(const qk_recorder_amount *amount)
+{
+    const qk_sink_settings settings = {
+        .num_texts = amount->texts,
+        .num_tokens = product(amount->texts, amount->tokens),
+        .keep = {.moments = amount->moments, .groups = amount->groups}};
+    const int64_t size = qk__choose_block(&settings);
+    return (amount->texts + size - 1) / size;
+}
+
 void qk_recorder_measure(const qk_recorder_selection *selection, const qk_model_facts *facts,
                          const qk_recorder_amount *amount, qk_recorder_sizes *sizes)
 {
@@ -69,6 +80,7 @@ void qk_recorder_measure(const qk_recorder_selection *selection, const qk_model_
             (int64_t)(selection->num_q + selection->num_k) * dim * (int64_t)sizeof(float),
         .query_bytes = head_bytes(amount, dim, true),
         .key_bytes = head_bytes(amount, dim, false),
+        .blocks = count_blocks(amount),
     };
     for (int layer = 0; layer < selection->num_layers; layer++) {
         size_t q = count_heads(selection->q_heads, layer, selection->num_q_heads);

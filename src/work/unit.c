@@ -132,9 +132,10 @@ qk_status qk__unit_finish(qk__unit *unit, const char *run, const char *head, qk_
     qk_status status = close_lines(unit, run, head, err);
     if (status == QK_OK && rename(unit->temporary, unit->place) != 0)
         status = fail_errno(err, unit->place, "rename to its place");
-    if (status != QK_OK)
+    if (status == QK_OK)
+        release(unit);
+    else
         qk__unit_discard(unit);
-    release(unit);
     return status;
 }
 
