@@ -47,7 +47,7 @@ def test_what_pip_installs_is_the_package_and_the_command(tmp_path):
     (package,) = {p.parent for p in files if p.name == "_library.abi3.so"}
     inside = {p for p in files if p.is_relative_to(package)}
     assert package.name == "qkscope"
-    assert {str(p.relative_to(package)) for p in inside} == modules() | {"_library.abi3.so"}
+    assert {str(p.relative_to(package)) for p in inside} == modules() | {"_library.abi3.so", "export/passages.jsonl"}
     assert [f"{p.parent.name}/{p.name}" for p in files - inside] == ["bin/qkscope"]
 
 
@@ -95,7 +95,7 @@ def test_the_tag_is_for_every_python_and_an_old_glibc():
         tags = email.message_from_bytes(wheel.read(f"qkscope-{VERSION}.dist-info/WHEEL")).get_all("Tag")
     assert f"qkscope-{VERSION}.dist-info/licenses/libraries/zlib" in names
     assert tags == [name.removesuffix(".whl").split("-", 2)[2]]
-    assert {n.removeprefix("qkscope/") for n in names if n.startswith("qkscope/")} == modules() | {"_library.abi3.so"}
+    assert {n.removeprefix("qkscope/") for n in names if n.startswith("qkscope/")} == modules() | {"_library.abi3.so", "export/passages.jsonl"}
     assert not [n for n in names if n.endswith((".h", ".a", ".pc")) or "libqkscope" in n]
     base = [n for n in metadata.get_all("Requires-Dist") if "extra" not in n]
     assert len(base) == 1 and base[0].startswith("cffi")

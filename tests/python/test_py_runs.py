@@ -201,7 +201,7 @@ def test_stops_within_a_head(temporary, monkeypatch):
         with monkeypatch.context() as patch, pytest.raises(qk.Cancelled):
             patch.setattr("qkscope._run.Watch", Stopping)
             qk.analyze(capture, **long, **where)
-        assert [state[1] for state in asked if state] == [0] and {p.name for p in temporary.iterdir()} <= {"capture", "out"}
+        assert {state[1] for state in asked if state} == {0} and {p.name for p in temporary.iterdir()} <= {"capture", "out"}
     qk.analyze(capture, **long, output=temporary / "out").check()
 
 
