@@ -75,9 +75,10 @@ static void put_color(qk__canvas *canvas, const char *color)
     const qk__theme *t = canvas->theme;
     const char *const roles[NUM_ROLES] = {NULL,     t->background, t->ink,
                                           t->muted, t->grid,       t->box};
-    for (char i = 1; i < NUM_ROLES; i++)
-        if (strcmp(color, roles[(int)i]) == 0) {
-            put_bytes(canvas, &i, 1);
+    for (int i = 1; i < NUM_ROLES; i++)
+        if (strcmp(color, roles[i]) == 0) {
+            char mark = (char)i;
+            put_bytes(canvas, &mark, 1);
             return;
         }
     put(canvas, color);
@@ -212,7 +213,9 @@ void qk__draw_hatched(qk__canvas *canvas, double left, double top, double width,
     put(canvas, "<path d=\"");
     /* on lines x + y = a multiple of the step, so that neighbours join */
     double first = ceil((left + top + 0.01) / step) * step, end = left + width + top + height;
-    for (double at = first; at < end; at += step) {
+    int lines = (int)ceil((end - first) / step);
+    for (int i = 0; i < lines; i++) {
+        double at = first + i * step;
         double y0 = fmin(top + height, at - left), y1 = fmax(top, at - left - width);
         emit(canvas, "M%n %nL%n %n", at - y0, y0, at - y1, y1);
     }

@@ -79,8 +79,9 @@ static void spell_tic(char out[QK__NUMBER_TEXT], const qk__tic_style *style, dou
         format = own;
     }
     qk__number_text(out, format, fabs(value) < 1e-9 * step ? 0 : value);
-    if (style->after && strlen(out) + strlen(style->after) < QK__NUMBER_TEXT)
-        strcat(out, style->after);
+    size_t length = strlen(out);
+    if (style->after && length + strlen(style->after) < QK__NUMBER_TEXT)
+        memcpy(out + length, style->after, strlen(style->after) + 1);
 }
 
 /* ---- tics ------------------------------------------------------------------------------- */

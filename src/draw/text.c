@@ -211,7 +211,7 @@ char **qk__cut_alike(const char *const *texts, size_t count, double width)
         char number[32];
         int length = snprintf(number, sizeof number, ELLIPSIS "%zu", i + 1);
         qk__cut_in_middle(texts[i], width - 0.64 * (length - 2) - 1, 1, cut[i], CUT_SIZE - 32);
-        strcat(cut[i], number);
+        memcpy(cut[i] + strlen(cut[i]), number, (size_t)length + 1);
     }
     return cut;
 }
