@@ -81,7 +81,7 @@ static const char *cell_text(const shown *column, size_t row, char text[MAX_CELL
         return column->texts[row] ? column->texts[row] : "";
     if (column->integers)
         snprintf(text, MAX_CELL, "%lld", (long long)column->integers[row]);
-    else if (isfinite(column->reals[row]))
+    else if (column->reals && isfinite(column->reals[row]))
         snprintf(text, MAX_CELL, column->format, column->reals[row]);
     return text;
 }

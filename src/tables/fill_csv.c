@@ -11,6 +11,8 @@
 #include "base/parse_number.h"
 #include "tables/store.h"
 
+static const int64_t MOST_MEMORY =
+    INT64_C(8) << 30; /* of all tables: head_distance.csv may have 150 million rows */
 enum { NUM_IDS = 5 }; /* head_id, model, layer, q_head, k_head */
 
 /* ---- rows ------------------------------------------------------------------------------- */
@@ -195,6 +197,11 @@ static qk_status add_rows(filling *f, qk_error *err)
         QK_TRY(qk__reader_next(f->csv, &more, err));
         if (!more)
             return QK_OK;
+        if (qk__reader_row(f->csv) % 1024 == 0 && sqlite3_memory_used() > MOST_MEMORY)
+            return qk__fail(err, QK_ERR_UNSUPPORTED,
+                            "%s: row %zu: the columns that are asked for take more than 8 GiB; "
+                            "ask for fewer of them, or of one model",
+                            qk__reader_path(f->csv), qk__reader_row(f->csv));
         QK_TRY(add_row(f, err));
     }
 }

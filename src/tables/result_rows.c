@@ -138,14 +138,35 @@ static qk_column_info info_of(const char *name)
     return info;
 }
 
+/* Columns are found by their names, so the second `layer` of a join is "layer:1", as SQLite itself calls it. */
+static qk_status name_columns(const found *f, sqlite3_stmt *statement, char **names,
+                              qk_error *err)
+{
+    for (size_t i = 0; i < f->columns; i++) {
+        const char *name = sqlite3_column_name(statement, (int)i);
+        size_t before = 0;
+        for (size_t k = 0; k < i && name; k++)
+            before += strcmp(sqlite3_column_name(statement, (int)k), name) == 0;
+        names[i] = !name        ? NULL
+                   : before > 0 ? qk__format("%s:%zu", name, before)
+                                : qk__strdup(name);
+        if (!names[i])
+            return qk__nomem(err);
+    }
+    return QK_OK;
+}
+
 static qk_status make(found *f, sqlite3_stmt *statement, qk_columns **rows, qk_error *err)
 {
+    char **names = qk__calloc(f->columns + 1, sizeof *names);
     qk_column_info *infos = qk__calloc(f->columns + 1, sizeof *infos);
     const void **starts = qk__calloc(f->columns + 1, sizeof *starts);
     qk__value *values = qk__calloc(f->columns * f->rows + 1, sizeof *values);
-    qk_status status = infos && starts && values ? QK_OK : qk__nomem(err);
+    qk_status status = names && infos && starts && values
+                           ? name_columns(f, statement, names, err)
+                           : qk__nomem(err);
     for (size_t i = 0; i < f->columns && status == QK_OK; i++) {
-        infos[i] = info_of(sqlite3_column_name(statement, (int)i));
+        infos[i] = info_of(names[i]);
         infos[i].type = type_of(f, i, sqlite3_column_decltype(statement, (int)i));
         if (infos[i].type == QK_COLUMN_TEXT)
             status = spell_numbers(f, i, err);
@@ -156,6 +177,7 @@ static qk_status make(found *f, sqlite3_stmt *statement, qk_columns **rows, qk_e
     }
     if (status == QK_OK)
         status = qk_columns_make(rows, infos, f->columns, f->rows, starts, err);
+    qk__strings_free(names, names ? f->columns : 0);
     free(infos);
     free(starts);
     free(values);

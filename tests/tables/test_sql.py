@@ -63,6 +63,13 @@ def test_head_numbers_are_those_of_the_tables(qkscope, results):
     assert joined == [{"r_q": h["r_q"], "bias": r["bias_strength"]} for h, r in zip(tables["heads"], tables["rotated"], strict=True)]
 
 
+def test_columns_of_one_name(qkscope, results):
+    row, = ask(qkscope, results, "select 'a' as x, 2.5 as x, 3 as x, null as x from heads limit 1")
+    assert row == {"x": "a", "x:1": 2.5, "x:2": 3, "x:3": None}
+    row = ask(qkscope, results, "select h.*, r.* from heads h join rotated r using (head_id) limit 1")[0]
+    assert row["layer"] == row["layer:1"] == 0 and row["position_r"] > 0
+
+
 def test_aggregates(qkscope, tmp_path):
     rng = np.random.default_rng(1)
     x, y = rng.normal(1e6, 1, 101), rng.normal(size=101)
