@@ -108,6 +108,16 @@ qk_status qk__blocks_look(qk_sink *sink, qk_error *err)
 
 /* ---- one -------------------------------------------------------------------------------- */
 
+/* Whether what it names can lie in its file: sizes are believed where bytes are there. */
+static bool has_places(const qk__block *block)
+{
+    const int64_t *at = block->facts.at;
+    bool all = at[QK__AT_LENGTH] <= block->bytes - at[QK__AT_EXAMPLES];
+    for (int i = 0; i < QK__BLOCK_PLACES; i++)
+        all = all && at[i] <= block->bytes;
+    return all;
+}
+
 qk_status qk__block_open(const qk_sink *sink, int64_t number, qk__block *block, qk_error *err)
 {
     char name[QK__UNIT_NAME_SIZE];
@@ -117,11 +127,16 @@ qk_status qk__block_open(const qk_sink *sink, int64_t number, qk__block *block, 
     qk_status status =
         qk__unit_open(sink->units, name, sink->fingerprint, &block->fd, &head, &why);
     if (status == QK_OK)
+        status = qk__check_file(block->fd, &block->bytes, &why);
+    if (status == QK_OK) {
         status = read_head(sink, number, &head, &block->facts, err);
-    else if (status == QK_ERR_MALFORMED)
+        if (status == QK_OK && !has_places(block))
+            status = qk__block_fail(sink, number, NULL, err);
+    } else if (status == QK_ERR_MALFORMED) {
         status = qk__block_fail(sink, number, why.message, err);
-    else
+    } else {
         status = qk__fail(err, status, "%s", why.message);
+    }
     qk__buffer_free(&head);
     return status;
 }

@@ -159,6 +159,7 @@ typedef struct qk__block_facts {
 /* A finished block, open. */
 typedef struct qk__block {
     int fd;
+    int64_t bytes;
     qk__block_facts facts;
 } qk__block;
 

@@ -37,7 +37,7 @@ static qk_status load(const adding *a, const qk__block *block, int layer, int i,
     qk__stored_sums at;
     QK_TRY(find_sums(a, block, layer, i, &at, err));
     QK_TRY(qk__part_moments_create(part, shape, err));
-    if (at.size < 0 || at.offset < 0)
+    if (at.size < 0 || at.offset < 0 || at.size > block->bytes)
         return qk__fail(err, QK_ERR_MALFORMED, "sums at no place");
     qk_status status = qk__part_moments_load(*part, block->fd, at.offset, (size_t)at.size, err);
     if (status == QK_OK && i < QK__FIRST_PARTS && a->tree != QK__ATTENTION &&
