@@ -8,11 +8,22 @@
 
 #include "results/distances.h"
 #include "results/grow.h"
-#include "results/head_columns.h"
 #include "tables/manifest.h"
 #include "results/results.h"
 #include "results/series.h"
 #include "results/feed.h"
+
+/* Tables with one row a head (qk.csv: one row a head and component), in the order in which they are read. */
+typedef enum qk__head_table {
+    QK__HEADS,
+    QK__QK,
+    QK__ROTATED,
+    QK__METRICS,
+    QK__STAGES,
+    QK__ATTENDED,
+    QK__ABLATED,
+    QK__NUM_HEAD_TABLES,
+} qk__head_table;
 
 typedef struct qk__built_head {
     size_t model;
@@ -38,7 +49,6 @@ struct qk__builder {
     const qk_analysis_results *run; /* that has them in memory; NULL: the folder has them */
     unsigned contents;              /* which tables to read; 0: all that are there */
     bool any_table;
-    bool heads_alone; /* only numbers of heads are wanted: of qk.csv, component 0 */
 
     bool listed; /* by models.csv, or one by one: there are no other models */
     qk__text_set names;

@@ -7,7 +7,6 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "results/builder.h"
-#include "results/head_columns.h"
 
 /* A value and its interval for each number. */
 enum { MAX_NUMBERS = 4 * (sizeof(qk__head_numbers) / sizeof(double)), MAX_INDEX = 1 << 30 };
@@ -27,25 +26,55 @@ typedef struct head_table {
     size_t n_q, n_k;                                   /* of any */
 } head_table;
 
+static const char *const FILES[QK__NUM_HEAD_TABLES] = {
+    [QK__HEADS] = "heads.csv",           [QK__QK] = "qk.csv",
+    [QK__ROTATED] = "rotated.csv",       [QK__METRICS] = "head_metrics.csv",
+    [QK__STAGES] = "stages.csv",         [QK__ATTENDED] = "attention.csv",
+    [QK__ABLATED] = "ablation_heads.csv"};
+
+/* What is added to the name of a number for its interval, and where in a qk__result_head its values are. */
+static const struct {
+    const char *ending;
+    size_t offset;
+} ENDS[] = {{"", offsetof(qk__result_head, v)},
+            {"_lo", offsetof(qk__result_head, lo)},
+            {"_hi", offsetof(qk__result_head, hi)},
+            {"_cv", offsetof(qk__result_head, cv)}};
+
+static bool find_offset(const qk__column *column, size_t *offset)
+{
+    for (size_t e = 0; e < sizeof ENDS / sizeof *ENDS; e++)
+        for (size_t i = 0; i < qk__num_fields; i++) {
+            const qk__field *field = &qk__fields[i];
+            size_t length = strlen(field->info.name);
+            if (strncmp(field->info.name, column->info.name, length) == 0 &&
+                strcmp(column->info.name + length, ENDS[e].ending) == 0 &&
+                strcmp(field->file, column->file) == 0) {
+                *offset = ENDS[e].offset + field->number;
+                return true;
+            }
+        }
+    return false;
+}
+
 /* Of a number, where it goes. */
 static qk_status find_number(head_table *t, const qk__column *column, qk_error *err)
 {
-    size_t found;
-    qk__head_column place;
-    if (!qk__place_head_column(column, &place) || place.kind != QK__HEAD_REAL)
+    size_t found, offset;
+    if (!find_offset(column, &offset))
         return QK_OK;
     QK_TRY(qk__feed_find(&t->feed, column->info.name, false, &found, err));
     if (found == QK__NO_COLUMN)
         return QK_OK;
     t->columns[t->num_numbers] = found;
-    t->offsets[t->num_numbers++] = place.offset;
+    t->offsets[t->num_numbers++] = offset;
     return QK_OK;
 }
 
 static qk_status find_columns(head_table *t, qk_error *err)
 {
     const qk__feed *feed = &t->feed;
-    const qk__table *table = qk__find_table(qk__head_table_files[t->which]);
+    const qk__table *table = qk__find_table(FILES[t->which]);
     QK_TRY(qk__find_ids(feed, &t->ids, err));
     for (size_t i = 0; i < table->num_columns && t->num_numbers < MAX_NUMBERS; i++)
         QK_TRY(find_number(t, &table->columns[i], err));
@@ -100,11 +129,6 @@ static qk_status read_row(const head_table *t, qk_error *err)
 {
     size_t index;
     int64_t pc = 0;
-    if (t->which == QK__QK && t->builder->heads_alone) {
-        QK_TRY(qk__feed_integer(&t->feed, t->pc, 0, MAX_INDEX, &pc, err));
-        if (pc > 0)
-            return QK_OK;
-    }
     QK_TRY(qk__builder_head(t->builder, &t->feed, &t->ids, &index, err));
     qk__built_head *head = &t->builder->heads[index];
     if (t->which == QK__QK)
@@ -171,7 +195,7 @@ qk_status qk__read_head_tables(qk__builder *builder, qk_error *err)
 {
     for (int i = 0; i < QK__NUM_HEAD_TABLES; i++) {
         head_table t = {.builder = builder, .which = (qk__head_table)i};
-        QK_TRY(qk__open_table(builder, qk__head_table_files[i], &t.feed, err));
+        QK_TRY(qk__open_table(builder, FILES[i], &t.feed, err));
         qk_status status = qk__feed_is_there(&t.feed) ? read_table(&t, err) : QK_OK;
         qk__feed_close(&t.feed);
         QK_TRY(status);

@@ -107,38 +107,19 @@ void qk__results_discard(qk__builder **builder)
     *builder = NULL;
 }
 
-/* Of a folder: with the tables that read_these reads. */
-static qk_status read_folder(qk__results **results, const char *folder, const char *scores,
-                             qk_status (*read_these)(qk__builder *builder, qk_error *err),
-                             qk_error *err)
+qk_status qk__results_read(qk__results **results, const char *folder, const char *scores,
+                           qk_error *err)
 {
     qk__builder *builder;
     *results = NULL;
     QK_TRY(qk__results_begin(&builder, folder, err));
     qk_status status = qk__read_models(builder, err);
     if (status == QK_OK)
-        status = read_these(builder, err);
+        status = read_tables(builder, err);
     if (status == QK_OK)
         return end_builder(&builder, scores, results, err);
     qk__results_discard(&builder);
     return status;
-}
-
-static qk_status read_heads_alone(qk__builder *builder, qk_error *err)
-{
-    builder->heads_alone = true;
-    return qk__read_head_tables(builder, err);
-}
-
-qk_status qk__results_read(qk__results **results, const char *folder, const char *scores,
-                           qk_error *err)
-{
-    return read_folder(results, folder, scores, read_tables, err);
-}
-
-qk_status qk__results_read_heads(qk__results **results, const char *folder, qk_error *err)
-{
-    return read_folder(results, folder, NULL, read_heads_alone, err);
 }
 
 void qk__results_free(qk__results **results)

@@ -11,10 +11,6 @@
  * column. On failure *results is NULL. */
 QK_MUST_CHECK qk_status qk__results_read(qk__results **results, const char *folder,
                                          const char *scores, qk_error *err);
-/* The same without curves and maps, which are most of a folder, where heads and their numbers
- * are all that is wanted. */
-QK_MUST_CHECK qk_status qk__results_read_heads(qk__results **results, const char *folder,
-                                               qk_error *err);
 void qk__results_free(qk__results **results);
 
 /* The same of a study, model by model in the order of its list, while they are analysed: only
