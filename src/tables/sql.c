@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs statements: what one reads is filled before its first step, and what it may is decided here. */
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -204,6 +205,47 @@ static const char *fault_of(const qk__store *t, sqlite3_stmt *statement, const c
     return NULL;
 }
 
+/* ---- USING and NATURAL ------------------------------------------------------------------ */
+
+static bool is_in_name(char c)
+{
+    return isalnum((unsigned char)c) || c == '_';
+}
+
+/* Whether a statement names a table of the set: as SET.TABLE, and those of the first set as TABLE alone, too. */
+static bool is_named(const char *sql, const qk__store_set *set, bool first, const char *table)
+{
+    size_t length = strlen(table), before = strlen(set->name);
+    for (const char *p = sql; *p; p++) {
+        if (sqlite3_strnicmp(p, table, (int)length) != 0 || is_in_name(p[length]))
+            continue;
+        if (p > sql && p[-1] == '.') {
+            if ((size_t)(p - sql) > before &&
+                sqlite3_strnicmp(p - 1 - before, set->name, (int)before) == 0)
+                return true;
+        } else if (first && (p == sql || !is_in_name(p[-1]))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* SQLite does not say that it reads the columns of these. */
+static void want_joined(qk__store *t, const char *sql)
+{
+    if (sqlite3_strlike("%using%", sql, 0) != 0 && sqlite3_strlike("%natural%", sql, 0) != 0)
+        return;
+    for (size_t s = 0; s < t->num_sets; s++)
+        for (size_t i = 0; i < t->sets[s]->num_tables; i++) {
+            qk__store_table *table = &t->sets[s]->tables[i];
+            table->asked |= is_named(sql, t->sets[s], s == 0, table->name);
+            for (size_t c = 0; table->asked && c < table->num_columns; c++)
+                table->columns[c].wanted = true;
+        }
+}
+
+/* ---- statements ------------------------------------------------------------------------- */
+
 qk_status qk__sql_prepare(qk__store *t, const char *sql, sqlite3_stmt **out, qk_error *err)
 {
     const char *rest;
@@ -212,6 +254,7 @@ qk_status qk__sql_prepare(qk__store *t, const char *sql, sqlite3_stmt **out, qk_
     qk_status status = code == SQLITE_OK ? QK_OK : qk__sql_fail(t, code, err);
     if (fault)
         status = qk__fail(err, QK_ERR_ARGUMENT, "%s", fault);
+    want_joined(t, sql);
     status = fill_asked(t, status, err);
     if (status != QK_OK) {
         sqlite3_finalize(*out);

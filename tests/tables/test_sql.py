@@ -103,6 +103,13 @@ def test_several_folders(qkscope, tmp_path):
     assert "in another folder, too" in qkscope("sql", *same, "select * from heads", expect=1).err
 
 
+def test_columns_of_using_are_read(qkscope, tmp_path):
+    """SQLite does not say that it reads them."""
+    for folder in "xy":
+        write(tmp_path / folder, "head_profile.csv", f"{HEAD},q_bucket,ap", "m,0,0,0,1,0.5", "m,0,0,0,2,0.25")
+    assert one(qkscope, tmp_path / "x", tmp_path / "y", "select count(*) from a.head_profile join b.head_profile using (head_id, q_bucket)") == 2
+
+
 def test_the_list_of_what_there_is(qkscope, results):
     found = {(row["table"], row["column"]) for row in ask(qkscope, results)}
     for path in results.glob("*.csv"):
