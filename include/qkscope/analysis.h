@@ -155,6 +155,20 @@ typedef struct qk_head_intervals {
     qk_interval key_share, bias_over_context;
 } qk_head_intervals;
 
+/* The numbers with intervals without the texts of one group each, for differences of the same texts (repeats.csv). */
+enum { QK_REPEATED = 11, QK_NESTED = 5 };
+typedef struct qk_repeat {
+    int64_t group;               /* the last bits of the texts' ids */
+    int64_t texts;               /* which texts these are: a hash; 0: not known */
+    double degrees;              /* of freedom, of errors over all groups */
+    double without[QK_REPEATED]; /* of the other texts, along axes fitted to them */
+    double nested[QK_NESTED];    /* of those along a: cross-fitted */
+} qk_repeat;
+typedef struct qk_head_repeats {
+    size_t count;
+    qk_repeat *items;
+} qk_head_repeats;
+
 /* How long texts are, in tokens: up to the last position that is known of each. And which positions were
  * read. NaN: not known. */
 typedef struct qk_text_lengths {
@@ -199,6 +213,7 @@ typedef struct qk_head_results {
     qk_plasticity *plasticity;
     qk_attention *attention;
     qk_head_intervals *intervals; /* NULL unless asked for */
+    qk_head_repeats *repeats;     /* likewise */
     const struct qk_head_stages
         *stages; /* of qk_stages_run, whose results own them; else NULL */
 } qk_head_results;

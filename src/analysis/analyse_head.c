@@ -315,15 +315,7 @@ static qk_status run_intervals(qk__run *run, int worker, qk_head_results *head,
                                qk__head_repeats *repeats, qk_error *err)
 {
     (void)worker;
-    head->intervals = malloc(sizeof *head->intervals);
-    if (!head->intervals)
-        return qk__nomem(err);
-    qk_status status = qk__head_intervals(run, head, q, k, repeats, head->intervals, err);
-    if (status != QK_OK) {
-        free(head->intervals);
-        head->intervals = NULL;
-    }
-    return status;
+    return qk__head_intervals(run, head, q, k, repeats, err);
 }
 
 /* ---- all of them ------------------------------------------------------------------------ */

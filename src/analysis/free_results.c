@@ -19,6 +19,9 @@ static void free_head(qk_head_results *head)
     qk__plasticity_free(&head->plasticity);
     qk__attention_free(&head->attention);
     free(head->intervals);
+    if (head->repeats)
+        free(head->repeats->items);
+    free(head->repeats);
     free(head->message);
 }
 

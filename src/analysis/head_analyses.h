@@ -54,10 +54,10 @@ QK_MUST_CHECK qk_status qk__analyse_attention(qk__run *run, int worker, qk_head_
                                               const qk__key_data *keys,
                                               qk__head_repeats *repeats, qk_error *err);
 
-/* The intervals of a head whose analyses are done (intervals.c). */
-QK_MUST_CHECK qk_status qk__head_intervals(qk__run *run, const qk_head_results *results,
+/* Intervals and repetitions of a head whose analyses are done (intervals.c). */
+QK_MUST_CHECK qk_status qk__head_intervals(qk__run *run, qk_head_results *results,
                                            const qk__head_data *queries,
                                            const qk__key_data *keys, qk__head_repeats *repeats,
-                                           qk_head_intervals *intervals, qk_error *err);
+                                           qk_error *err);
 
 #endif

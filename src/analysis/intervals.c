@@ -4,8 +4,10 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "analysis/head_analyses.h"
+#include "base/buffer.h"
 #include "base/error.h"
 #include "stats/cross_fit.h"
 #include "stats/jackknife.h"
@@ -17,7 +19,7 @@
 /* One head with its full analyses, and the group being left out. */
 typedef struct repetition {
     const qk__run *run;
-    const qk_head_results *full;
+    qk_head_results *full;
     int sign; /* of the keys, in the published convention */
     const qk__key_index *index;
     uint64_t stream[2];
@@ -27,6 +29,7 @@ typedef struct repetition {
     double *scratch;                   /* [dim] */
     qk__cross_fit crossed;
     double values[QK__NUM_REPEATED][QK_MOST_GROUPS];
+    double nested[QK__NUM_CROSSED][QK_INTERVAL_GROUPS];
 } repetition;
 
 static qk__axis_view project(const repetition *r, const qk_moments *m, const double *axis)
@@ -210,7 +213,7 @@ static qk_status conclude(repetition *r, qk_head_intervals *out, qk_error *err)
         refitted[i] = r->values[i];
     qk__crossed_number crossed[QK__NUM_CROSSED];
     QK_TRY(qk__cross_fit_end(&r->crossed, rotation ? rotation->a : NULL, refitted, level,
-                             crossed, err));
+                             r->nested, crossed, err));
     for (int i = 0; i < QK__NUM_REPEATED; i++) {
         qk_interval interval = {NAN, NAN, NAN};
         if (i < QK__NUM_CROSSED)
@@ -231,6 +234,56 @@ static qk_status conclude(repetition *r, qk_head_intervals *out, qk_error *err)
     out->bias_over_context =
         (qk_interval){context * bias.lo, context * bias.hi, context * bias.cv};
     return QK_OK;
+}
+
+/* ---- for differences -------------------------------------------------------------------- */
+
+_Static_assert(QK_REPEATED == (int)QK__NUM_REPEATED && QK_NESTED == QK__BIAS - QK__R_Q_A + 1,
+               "as many numbers as there are");
+
+/* Which texts a group has: by their ids, which number the texts of any list, and by what the capture says of all texts. */
+static int64_t texts_of(const repetition *r, uint64_t label)
+{
+    const char *all = qk_capture_get_info(r->run->capture)->texts;
+    uint64_t ids =
+        qk__text_parts_texts(r->of->q_of, label) + 3 * qk__text_parts_texts(r->of->k_of, label);
+    if (ids == 0 && !*all)
+        return 0;
+    return (int64_t)(ids + (*all ? (uint64_t)XXH3_64bits(all, strlen(all)) : 0));
+}
+
+static qk_status keep_repeats(const repetition *r, qk_head_repeats **kept, qk_error *err)
+{
+    const qk__text_labels *labels = &r->of->labels;
+    qk_head_repeats *out = *kept = qk__calloc(1, sizeof *out);
+    if (!out || !(out->items = qk__calloc(labels->count + 1, sizeof *out->items)))
+        return qk__nomem(err);
+    out->count = labels->count;
+    for (uint32_t g = 0; g < labels->count; g++) {
+        qk_repeat *item = &out->items[g];
+        item->group = (int64_t)labels->label[g];
+        item->texts = texts_of(r, labels->label[g]);
+        item->degrees = r->crossed.degrees;
+        for (int i = 0; i < QK_REPEATED; i++)
+            item->without[i] = r->values[i][g];
+        for (int i = 0; i < QK_NESTED; i++)
+            item->nested[i] = r->nested[QK__R_Q_A + i][g];
+    }
+    return QK_OK;
+}
+
+static qk_status keep(repetition *r, qk_error *err)
+{
+    qk_head_results *head = r->full;
+    head->intervals = qk__calloc(1, sizeof *head->intervals);
+    qk_status status = head->intervals ? conclude(r, head->intervals, err) : qk__nomem(err);
+    if (status == QK_OK)
+        status = keep_repeats(r, &head->repeats, err);
+    if (status != QK_OK) {
+        free(head->intervals);
+        head->intervals = NULL;
+    }
+    return status;
 }
 
 /* ---- groups of a query head and its key head -------------------------------------------- */
@@ -296,10 +349,9 @@ void qk__head_repeats_free(qk__head_repeats *repeats)
     *repeats = (qk__head_repeats){0};
 }
 
-qk_status qk__head_intervals(qk__run *run, const qk_head_results *results,
+qk_status qk__head_intervals(qk__run *run, qk_head_results *results,
                              const qk__head_data *queries, const qk__key_data *keys,
-                             qk__head_repeats *repeats, qk_head_intervals *intervals,
-                             qk_error *err)
+                             qk__head_repeats *repeats, qk_error *err)
 {
     const qk_moments *q = queries->moments, *k = keys->data.moments;
     const qk__text_labels *labels = &repeats->labels;
@@ -328,7 +380,7 @@ qk_status qk__head_intervals(qk__run *run, const qk_head_results *results,
     for (uint32_t g = 0; g < labels->count && status == QK_OK; g++)
         status = qk__run_stopped(run) ? QK_ERR_CANCELLED : leave_out(r, g, q, k, err);
     if (status == QK_OK)
-        status = conclude(r, intervals, err);
+        status = keep(r, err);
     free(r);
     return status;
 }

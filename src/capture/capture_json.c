@@ -245,6 +245,8 @@ static void read_run(qk_capture_info *info, const qk__node *root)
     if (qk__node_kind_of(&engine) == QK__NOTHING)
         snprintf(info->model_fingerprint, sizeof info->model_fingerprint, "%s",
                  text_of(&model, "fingerprint"));
+    qk__node texts = qk__node_member(&run, "texts");
+    snprintf(info->texts, sizeof info->texts, "%s", text_of(&texts, "xxh3_128"));
     qk__node sink = qk__node_member(&run, "sink");
     const int64_t q = count_of(&sink, "q_heads"), k = count_of(&sink, "k_heads");
     info->num_q_heads = q > 0 && q <= QK_MAX_HEAD_NUMBER ? (int)q : 0;

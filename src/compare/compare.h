@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A comparison on its way from two names to a folder. compare.c leads: sides.c opens a and b,
  * compare_outcome.c sums up, compare_tables.c and compare_page.c (with compare_data.c) write, compare_folder.c puts all of
- * it into its place. compare_columns.c joins two tables in memory, and stands alone. */
+ * it into its place. */
 #ifndef QK_COMPARE_COMPARE_H
 #define QK_COMPARE_COMPARE_H
 
@@ -24,8 +24,9 @@ typedef struct qk__opened {
     qk__results *results;
     const qk__result_model *model;
     qk__manifest manifest;
-    qk__hold watched; /* it, so that no run writes there meanwhile */
-    json_t *facts;    /* what the manifest of the comparison says of it */
+    qk__hold watched;    /* it, so that no run writes there meanwhile */
+    json_t *facts;       /* what the manifest of the comparison says of it */
+    qk_columns *repeats; /* repeats.csv by head; NULL: there is none that can be used */
 } qk__opened;
 
 typedef struct qk__comparing {

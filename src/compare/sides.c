@@ -12,6 +12,7 @@
 #include "compare/compare.h"
 #include "figure/figure_note.h"
 #include "results/read_results.h"
+#include "tables/tables.h"
 #include "tables/text_lengths.h"
 
 enum { MAX_NAMED = 4, FEW_TEXTS = QK_FEW_TEXTS };
@@ -164,6 +165,36 @@ static qk_status choose_model(qk__opened *side, const char *folder, const char *
     return side->model ? QK_OK : list_models(results, folder, wanted, err);
 }
 
+/* Repetitions of another run than the intervals say nothing of these. */
+static bool has_own_repeats(const qk__manifest *manifest)
+{
+    static const char *const TABLES[] = {"heads.csv", "rotated.csv", "head_metrics.csv"};
+    const json_t *owner = qk__manifest_owner(manifest, "repeats.csv");
+    for (size_t i = 0; i < sizeof TABLES / sizeof *TABLES; i++) {
+        const json_t *other = qk__manifest_owner(manifest, TABLES[i]);
+        if (other && other != owner)
+            return false;
+    }
+    return true;
+}
+
+/* What each head has without each group of texts, for differences of the same texts. */
+static qk_status read_repeats(qk__comparing *c, qk__opened *side, const char *folder,
+                              qk_error *err)
+{
+    qk__store *tables;
+    QK_TRY(qk__store_open(&tables, &c->settings->context, err));
+    qk_status status = qk__store_add(tables, "main", folder, c->settings->force, err);
+    if (status == QK_OK && qk__store_has(tables, "main", "repeats.csv") &&
+        (side->manifest.is_study || has_own_repeats(&side->manifest)))
+        status = qk__store_ask(tables, &side->repeats, err,
+                               "SELECT * FROM repeats WHERE coalesce(model, '') = %Q "
+                               "ORDER BY layer, q_head, text_group",
+                               side->model->name);
+    qk__store_close(&tables);
+    return status;
+}
+
 static qk_status read_folder(qk__comparing *c, qk__opened *side, const char *folder,
                              const char *model, qk_error *err)
 {
@@ -179,7 +210,7 @@ static qk_status read_folder(qk__comparing *c, qk__opened *side, const char *fol
     }
     warn_of_level(c, side, folder);
     side->facts = describe_folder(side, folder);
-    return QK_OK;
+    return read_repeats(c, side, folder, err);
 }
 
 /* ---- which of them it is ---------------------------------------------------------------- */
@@ -319,8 +350,8 @@ qk_status qk__open_sides(qk__comparing *c, qk_error *err)
         if (!c->sides[c->side].facts)
             return qk__nomem(err);
         const qk__opened *o = &c->sides[c->side];
-        c->comparison.sides[c->side] =
-            (qk__side){.model = o->model, .level = level_of_folder, .context = o};
+        c->comparison.sides[c->side] = (qk__side){
+            .model = o->model, .level = level_of_folder, .context = o, .repeats = o->repeats};
     }
     QK_TRY(warn_of_same(c, err));
     warn_of_widths(c);
@@ -334,6 +365,7 @@ void qk__close_sides(qk__comparing *c)
         qk__opened *o = &c->sides[s];
         qk__results_free(&o->results);
         qk__manifest_free(&o->manifest);
+        qk_columns_free(&o->repeats);
         qk__place_release(&o->watched);
         json_decref(o->facts);
         free(o->label);

@@ -3,14 +3,17 @@
 #include "results/comparison.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buffer.h"
 #include "base/error.h"
-#include "tables/text_lengths.h"
+#include "stats/cross_fit.h"
 #include "stats/difference.h"
+#include "stats/jackknife.h"
 #include "stats/text_groups.h"
+#include "tables/text_lengths.h"
 
 /* ---- heads ------------------------------------------------------------------------------ */
 
@@ -148,6 +151,98 @@ static qk__ranged about(const qk__field *field, const qk__result_head *head)
                         qk__field_value(field, &head->lo), qk__field_value(field, &head->hi)};
 }
 
+/* ---- of the same texts ------------------------------------------------------------------ */
+
+/* The rows of a head, which are in order; returns how many. */
+static size_t find_repeats(const qk_columns *rows, const qk__result_head *head, size_t *first)
+{
+    const int64_t *layer = qk_columns_integers(rows, "layer"),
+                  *q_head = qk_columns_integers(rows, "q_head");
+    size_t low = 0, count = 0, high = layer && q_head ? qk_columns_num_rows(rows) : 0,
+           all = high;
+    while (low < high) {
+        size_t at = low + (high - low) / 2;
+        if (layer[at] < head->layer || (layer[at] == head->layer && q_head[at] < head->q_head))
+            low = at + 1;
+        else
+            high = at;
+    }
+    for (*first = low; low + count < all && layer[low + count] == head->layer &&
+                       q_head[low + count] == head->q_head;)
+        count++;
+    return count;
+}
+
+/* Repetitions of a head in a and b, the first of which is at[side]: 0 where they are not of the same texts. */
+static uint32_t find_pairs(const qk__comparison *c, size_t i, size_t at[2])
+{
+    size_t count[2] = {0};
+    const int64_t *group[2], *texts[2];
+    for (int s = 0; s < 2; s++) {
+        const qk_columns *rows = c->sides[s].repeats;
+        if (!rows)
+            return 0;
+        count[s] = find_repeats(rows, c->pairs[s][i], &at[s]);
+        group[s] = qk_columns_integers(rows, "text_group");
+        texts[s] = qk_columns_integers(rows, "texts");
+        if (!group[s] || !texts[s])
+            return 0;
+    }
+    if (count[0] != count[1] || count[0] > QK_INTERVAL_GROUPS)
+        return 0;
+    for (size_t g = 0; g < count[0]; g++)
+        if (group[0][at[0] + g] != group[1][at[1] + g] || texts[0][at[0] + g] == 0 ||
+            texts[0][at[0] + g] != texts[1][at[1] + g])
+            return 0;
+    return (uint32_t)count[0];
+}
+
+/* Of the differences of a column of repetitions, times scale[side]; NaN: there is none. */
+static double paired_error(const qk__comparison *c, const char *column, const double scale[2],
+                           const size_t at[2], uint32_t groups)
+{
+    double difference[QK_INTERVAL_GROUPS];
+    const double *a = qk_columns_reals(c->sides[0].repeats, column),
+                 *b = qk_columns_reals(c->sides[1].repeats, column);
+    for (uint32_t g = 0; a && b && g < groups; g++)
+        difference[g] = scale[1] * b[at[1] + g] - scale[0] * a[at[0] + g];
+    return a && b ? qk__jackknife_error(difference, groups, false) : NAN;
+}
+
+/* What is repeated of a number: bias_over_context is bias_strength times a length, which stays. */
+static const char *repeated(const qk__comparison *c, const qk__field *field, size_t i,
+                            double scale[2])
+{
+    bool over_context = strcmp(field->info.name, "bias_over_context") == 0;
+    for (int s = 0; s < 2; s++) {
+        const qk__head_numbers *v = &c->pairs[s][i]->v;
+        scale[s] = over_context ? v->bias_over_context / v->bias_strength : 1;
+    }
+    return over_context ? "bias_strength" : field->info.name;
+}
+
+static bool is_paired(const qk__comparison *c, const qk__field *field, size_t i,
+                      double difference, qk__difference *d)
+{
+    char nested[80];
+    size_t at[2];
+    double scale[2];
+    uint32_t groups = find_pairs(c, i, at);
+    const char *name = repeated(c, field, i, scale);
+    double error = groups > 1 ? paired_error(c, name, scale, at, groups) : NAN;
+    if (!isfinite(error))
+        return false;
+    snprintf(nested, sizeof nested, "%.70s_nested", name);
+    if (qk_columns_reals(c->sides[0].repeats, nested))
+        error = qk__joined_error(error, paired_error(c, nested, scale, at, groups));
+    const double *of_a = qk_columns_reals(c->sides[0].repeats, "degrees"),
+                 *of_b = qk_columns_reals(c->sides[1].repeats, "degrees");
+    if (!of_a || !of_b)
+        return false;
+    *d = qk__difference_paired(difference, error, fmin(of_a[at[0]], of_b[at[1]]), c->level);
+    return isfinite(d->p);
+}
+
 static void take_interval(const qk__comparison *c, const qk__field *field, size_t i,
                           qk__change *change)
 {
@@ -155,9 +250,13 @@ static void take_interval(const qk__comparison *c, const qk__field *field, size_
     const qk__ranged a = about(field, of_a), b = about(field, of_b);
     if (!isfinite(a.lo) || !isfinite(b.lo) || !isfinite(a.hi) || !isfinite(b.hi))
         return;
-    qk__difference d = qk__difference_of(&a, &b);
-    qk__difference_test(&d, &a, &b, is_correlation(field), c->level,
-                        fmin(degrees_of(field, of_a), degrees_of(field, of_b)));
+    qk__difference d;
+    change->paired = is_paired(c, field, i, b.value - a.value, &d);
+    if (change->paired == 0) {
+        d = qk__difference_of(&a, &b);
+        qk__difference_test(&d, &a, &b, is_correlation(field), c->level,
+                            fmin(degrees_of(field, of_a), degrees_of(field, of_b)));
+    }
     change->difference_lo = d.lo;
     change->difference_hi = d.hi;
     change->p = d.p;
@@ -182,6 +281,7 @@ static void take_change(qk__comparison *c, const qk__field *field, size_t i,
                            .difference = b - a,
                            .difference_lo = NAN,
                            .difference_hi = NAN,
+                           .paired = NAN,
                            .size = NAN,
                            .p = NAN,
                            .p_corrected = NAN,

@@ -5,6 +5,8 @@
 #ifndef QK_RESULTS_COMPARISON_H
 #define QK_RESULTS_COMPARISON_H
 
+#include <qkscope/results.h>
+
 #include "results/results.h"
 
 /* One of the two. */
@@ -13,7 +15,8 @@ typedef struct qk__side {
     const qk__result_model *model;
     /* The level of the intervals of a table, 0..1; NaN: it has none. */
     double (*level)(const struct qk__side *side, const char *table);
-    const void *context; /* of level */
+    const void *context;       /* of level */
+    const qk_columns *repeats; /* repeats.csv by head; NULL: there is none */
 } qk__side;
 
 /* A metric over all heads that both have. */

@@ -52,6 +52,7 @@ typedef struct qk__change {
     double a, b;
     double difference, difference_lo, difference_hi; /* b - a */
     double size;                                     /* in spreads of the metric over heads */
+    double paired; /* 1: the interval is of the same texts; 0; NaN: there is none */
     double p, p_corrected;
     bool open; /* it may be one of signs alone (qk__sign_is_open) */
     double text_tokens_a, text_tokens_b;

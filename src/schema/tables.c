@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "base/spelling.h"
+#include "stats/cross_fit.h"
 
 /* Where the value of a column is: a member of one of the structs of a row. */
 #define VALUE(as, how, of, owner, member)                                                      \
@@ -141,7 +142,7 @@ bool qk__is_result(const qk__table *table)
 
 bool qk__is_table_of(const qk__table *table, unsigned contents)
 {
-    return (table->needs & ~(contents | QK__PLANES | QK__AT_LENGTHS)) == 0 &&
+    return (table->needs & ~(contents | QK__PLANES | QK__AT_LENGTHS | QK__INTERVALS)) == 0 &&
            ((table->needs ^ contents) & VARIANTS) == 0;
 }
 

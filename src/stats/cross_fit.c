@@ -243,8 +243,7 @@ static void sum_groups(ending *e, double *mean_q, double *mean_k)
 
 /* ---- intervals -------------------------------------------------------------------------- */
 
-/* Of variances in the shares 2/3 and 1/3. */
-static double joined_error(double refitted, double nested)
+double qk__joined_error(double refitted, double nested)
 {
     double larger = fmax(refitted, nested), a = refitted / larger, b = nested / larger;
     return larger > 0 ? larger * sqrt((2 * a * a + b * b) / 3) : larger;
@@ -257,8 +256,8 @@ static qk__crossed_number end_number(const ending *e, qk__repeated which, double
     bool through = is_correlation(which);
     double value = crossed_value(e, which),
            error = qk__jackknife_error(refitted, count, through);
-    if (AXIS_OF[which] == QK__ON_A)
-        error = joined_error(error, qk__jackknife_error(nested, count, through));
+    if (qk__is_nested(which))
+        error = qk__joined_error(error, qk__jackknife_error(nested, count, through));
     qk__crossed_number number = {.value = isfinite(value) ? value : NAN};
     qk__interval_about(value, error, e->c->degrees, level, through, &number.lo, &number.hi);
     return number;
@@ -266,11 +265,13 @@ static qk__crossed_number end_number(const ending *e, qk__repeated which, double
 
 qk_status qk__cross_fit_end(const qk__cross_fit *c, const double *a,
                             const double *const refitted[QK__NUM_CROSSED], double level,
+                            double nested[QK__NUM_CROSSED][QK_INTERVAL_GROUPS],
                             qk__crossed_number numbers[QK__NUM_CROSSED], qk_error *err)
 {
-    double nested[QK__NUM_CROSSED][QK_INTERVAL_GROUPS];
     for (int i = 0; i < QK__NUM_CROSSED; i++)
         numbers[i] = (qk__crossed_number){NAN, NAN, NAN};
+    for (int i = 0; i < QK__NUM_CROSSED * QK_INTERVAL_GROUPS; i++)
+        nested[i / QK_INTERVAL_GROUPS][i % QK_INTERVAL_GROUPS] = NAN;
     if (c->count < 2)
         return QK_OK;
     ending e = {.c = c, .dim = c->q[0] ? c->q[0]->dim : c->k[0]->dim};

@@ -27,6 +27,15 @@ typedef enum qk__repeated {
     QK__NUM_REPEATED
 } qk__repeated;
 
+/* Those along a have two errors (cross_fit.c). */
+static inline bool qk__is_nested(qk__repeated number)
+{
+    return number >= QK__R_Q_A && number <= QK__BIAS;
+}
+
+/* Of variances in the shares 2/3 of the refitted number and 1/3 of the nested one. */
+double qk__joined_error(double refitted, double nested);
+
 typedef enum qk__fitted { QK__ON_PC0, QK__ON_A, QK__ON_B, QK__NUM_FITTED } qk__fitted;
 
 /* Rows of one kind along an axis: sums about their own means. */
@@ -54,10 +63,12 @@ typedef struct qk__crossed_number {
 } qk__crossed_number;
 
 /* Of what was seen: every number with its interval at `level` (0..1). a: that of all rows, or NULL.
- * refitted[i]: number i of all rows but those of each group, along axes fitted to these. */
+ * refitted[i]: number i of all rows but those of each group, along axes fitted to these. nested: becomes the cross-fitted
+ * number without each group, of numbers along a. */
 QK_MUST_CHECK qk_status qk__cross_fit_end(const qk__cross_fit *c, const double *a,
                                           const double *const refitted[QK__NUM_CROSSED],
                                           double level,
+                                          double nested[QK__NUM_CROSSED][QK_INTERVAL_GROUPS],
                                           qk__crossed_number numbers[QK__NUM_CROSSED],
                                           qk_error *err);
 

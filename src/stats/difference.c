@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "stats/jackknife.h"
 #include "stats/length.h"
 #include "stats/student.h"
 
@@ -63,4 +64,14 @@ void qk__difference_test(qk__difference *d, const qk__ranged *a, const qk__range
         d->p = qk__student_p_value(factor_to_zero(a, b, d->value, is_correlation) *
                                        qk__student_quantile((1 + level) / 2, degrees),
                                    degrees);
+}
+
+qk__difference qk__difference_paired(double difference, double error, double degrees,
+                                     double level)
+{
+    qk__difference d = {difference, NAN, NAN, NAN};
+    qk__interval_about(difference, error, degrees, level, false, &d.lo, &d.hi);
+    if (isfinite(d.lo))
+        d.p = difference == 0 ? 1 : qk__student_p_value(difference / error, degrees);
+    return d;
 }

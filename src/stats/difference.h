@@ -21,7 +21,12 @@ typedef struct qk__difference {
  * that of the difference. */
 qk__difference qk__difference_of(const qk__ranged *a, const qk__ranged *b);
 
-/* Sets p of such a difference: 1 less the level at which its interval would just hold 0, so that it is
+/* Of numbers of the same texts; error: of their difference, over groups of texts. With fewer than 1 degree of freedom
+ * there is no interval. */
+qk__difference qk__difference_paired(double difference, double error, double degrees,
+                                     double level);
+
+/* Sets p of a difference of different texts: 1 less the level at which its interval would just hold 0, so that it is
  * below 1 - level where the interval does not hold 0. degrees: of freedom, of the jackknife behind the interval
  * with the fewest; with fewer than 1 there is none. Correlations move by atanh, as their
  * intervals do. */

@@ -23,6 +23,14 @@ const qk_moments *qk__text_parts_find(const qk__text_parts *parts, uint64_t labe
     return NULL;
 }
 
+uint64_t qk__text_parts_texts(const qk__text_parts *parts, uint64_t label)
+{
+    for (uint32_t g = 0; g < parts->count; g++)
+        if (parts->label[g] == label)
+            return parts->texts[g];
+    return 0;
+}
+
 /* ---- of rows ---------------------------------------------------------------------------- */
 
 qk_status qk__text_labels_of_rows(const qk__text_labels *labels, const qk_block *sample,
@@ -39,14 +47,36 @@ qk_status qk__text_labels_of_rows(const qk__text_labels *labels, const qk_block 
     return QK_OK;
 }
 
+/* As splitmix64 mixes: the sum over a set depends on the set alone. */
+static uint64_t mix(uint64_t x)
+{
+    x += UINT64_C(0x9e3779b97f4a7c15);
+    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return x ^ (x >> 31);
+}
+
+static void hash_texts(const qk__text_groups *groups, const qk__text_labels *labels,
+                       uint64_t *texts)
+{
+    if (groups->num_texts >= QK_COUNTED_TEXTS) /* some are not in the table */
+        return;
+    for (size_t i = 0; i < groups->room; i++)
+        if (groups->known[i].used)
+            texts[qk__text_labels_find(labels, groups->known[i].id)] +=
+                mix(groups->known[i].id);
+}
+
 static qk_status find_labels(qk__text_labels *labels, const qk_block *sample, uint32_t limit,
-                             qk_error *err)
+                             uint64_t *texts, qk_error *err)
 {
     qk__text_groups groups;
     qk__text_groups_start(&groups, limit);
     qk_status status = qk__text_groups_add(&groups, sample->example, sample->rows, err);
     qk__text_labels_unite(labels, groups.label, groups.count, groups.mask, NULL, 0, UINT64_MAX,
                           limit);
+    if (status == QK_OK)
+        hash_texts(&groups, labels, texts);
     qk__text_groups_free(&groups);
     return status;
 }
@@ -72,7 +102,7 @@ qk_status qk__text_parts_of_rows(qk__text_parts *parts, const qk_block *sample, 
     qk__text_labels labels;
     uint32_t *group = NULL;
     *parts = (qk__text_parts){0};
-    QK_TRY(find_labels(&labels, sample, limit, err));
+    QK_TRY(find_labels(&labels, sample, limit, parts->texts, err));
     QK_TRY(qk__text_labels_of_rows(&labels, sample, &group, err));
     qk_status status = QK_OK;
     parts->mask = labels.mask;
@@ -91,7 +121,7 @@ qk_status qk__text_parts_of_rows(qk__text_parts *parts, const qk_block *sample, 
 
 /* Merges one more into the group of a label, which is made where it is new. */
 static qk_status take_in(qk__text_parts *to, uint64_t label, const qk_moments *more,
-                         qk_error *err)
+                         uint64_t texts, qk_error *err)
 {
     qk_moments *none = NULL, *merged;
     uint32_t g = 0;
@@ -108,6 +138,7 @@ static qk_status take_in(qk__text_parts *to, uint64_t label, const qk_moments *m
     else
         to->label[to->count++] = label;
     to->part[g] = merged;
+    to->texts[g] += texts;
     return QK_OK;
 }
 
@@ -117,7 +148,7 @@ qk_status qk__text_parts_join(qk__text_parts *joined, const qk__text_parts *part
     qk_status status = QK_OK;
     *joined = (qk__text_parts){.mask = mask};
     for (uint32_t g = 0; g < parts->count && status == QK_OK; g++)
-        status = take_in(joined, parts->label[g] & mask, parts->part[g], err);
+        status = take_in(joined, parts->label[g] & mask, parts->part[g], parts->texts[g], err);
     if (status != QK_OK)
         qk__text_parts_free(joined);
     return status;

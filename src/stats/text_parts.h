@@ -12,6 +12,7 @@ typedef struct qk__text_parts {
     uint64_t mask; /* the bits of an id that tell its group */
     uint32_t count;
     uint64_t label[QK_MOST_GROUPS];
+    uint64_t texts[QK_MOST_GROUPS]; /* a hash of the ids in the group; 0: not known */
     qk_moments *part[QK_MOST_GROUPS];
 } qk__text_parts;
 
@@ -26,6 +27,7 @@ void qk__text_parts_free(qk__text_parts *parts);
 
 /* That of a label; NULL: it has no rows. */
 const qk_moments *qk__text_parts_find(const qk__text_parts *parts, uint64_t label);
+uint64_t qk__text_parts_texts(const qk__text_parts *parts, uint64_t label);
 
 /* Which of the labels each row's text belongs to. */
 QK_MUST_CHECK qk_status qk__text_labels_of_rows(const qk__text_labels *labels,

@@ -41,7 +41,7 @@ def test_layers_apart_are_one_run(qkscope, apart, tmp_path):
     said = qkscope("merge", folders[2], folders[0], folders[1], "-o", out, expect=0).out
     assert said == f"{out}: the tables of 3 folders\n"
     expected, found = tables(one), tables(out)
-    assert len(expected) == 12 and set(found) == set(expected)
+    assert len(expected) == 13 and set(found) == set(expected)
     for name in set(expected) - {"model_report.csv"}:
         assert found[name] == expected[name], name
     for name, value in model_report(one).items():

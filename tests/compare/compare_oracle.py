@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The interval of a difference by Zou and Donner, and its inversion, done again by SciPy."""
+"""The interval of a difference by Zou and Donner, and its inversion, done again by SciPy; and that of the same texts, by repetitions
+of both from their rows."""
 import math
 import sys
 from pathlib import Path
@@ -10,7 +11,10 @@ import scipy.stats
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "intervals"))
 
+import intervals_oracle
 from intervals_oracle import CORRELATIONS
+
+ON_A = ("r_q_a", "r_k_a", "alpha_q", "alpha_k", "bias_strength")
 
 
 def independent(name, a, b, ends_a, ends_b, groups, level=0.95):
@@ -29,3 +33,29 @@ def independent(name, a, b, ends_a, ends_b, groups, level=0.95):
     near = 0 if b > a else 1
     quantile = scipy.optimize.brentq(lambda c: interval(c)[near], 1e-9, 1e4, xtol=1e-12)
     return (b - a, *interval(whole), 2 * t.sf(quantile))
+
+
+def repeated(q, k):
+    """{name: (cross-fitted number, repetitions, nested repetitions or None)} of one head."""
+    found = {}
+    for names, axis, nested in ((("r_q", "r_k"), intervals_oracle.first_axis, None), (ON_A, intervals_oracle.drift_axis, intervals_oracle.plain_drift),
+                                (("separation_strength",), intervals_oracle.pairs_axis, None)):
+        runs = []
+        values = intervals_oracle.crossed(q, k, names, axis, 95, nested=nested, runs=runs)
+        for name in names:
+            found[name] = (values[f"{name}_cv"], *([run[name] for run in some] if some else None for some in runs))
+    context = float(max(q["position"].max(), k["position"].max())) + 1
+    found["bias_over_context"] = tuple(np.array(x) * context for x in found["bias_strength"])
+    return found
+
+
+def paired(a, b, degrees, level=0.95):
+    """(difference, low, high, p) of the same texts: the jackknife of the differences."""
+    def variance(in_a, in_b):
+        d = np.array(in_b, float) - np.array(in_a, float)
+        return (len(d) - 1) / len(d) * float(((d - d.mean()) ** 2).sum())
+    whole, se = b[0] - a[0], variance(a[1], b[1])
+    se = math.sqrt(se if a[2] is None else (2 * se + variance(a[2], b[2])) / 3)
+    t = scipy.stats.t(degrees)
+    reach = t.ppf((1 + level) / 2) * se
+    return whole, whole - reach, whole + reach, 2 * t.sf(abs(whole) / se)

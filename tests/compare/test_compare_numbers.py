@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """qkscope compare against NumPy and SciPy, and on results of captures whose truth is known."""
+import json
 import math
+import shutil
 
 import numpy as np
 import pytest
 import scipy.stats
-from conftest import head_names, read_csv, read_json, read_rows, synth, write_rows
+from conftest import head_names, head_pairs, read_csv, read_json, read_rows, synth, write_rows
 
 oracle = pytest.importorskip("compare_oracle")
 
@@ -70,6 +72,40 @@ def numbers_of(results):
     """{(layer, query head, name): number}, on PC0."""
     return {(r["layer"], r["q_head"], name): r[name] for table in ("qk.csv", "heads.csv", "rotated.csv", "head_metrics.csv")
             for r in read_csv(results / table) if r.get("pc", 0) == 0 for name in r}
+
+
+@pytest.mark.test_all
+def test_paired_differences(qkscope, made, tmp_path):
+    """Texts of the same ids: what each does to both falls out."""
+    rows = compare(qkscope, made / "of-a", made / "of-other", tmp_path / "out")
+    sides = [{(layer, head): (q, k) for layer, head, q, k in head_pairs(made / side, 2)} for side in ("a", "other")]
+    for head in sides[0]:
+        a, b = (oracle.repeated(*side[head]) for side in sides)
+        degrees = min(oracle.intervals_oracle.degrees_of(*side[head]) for side in sides)
+        for name in a:
+            row = rows[(*head, name)]
+            assert row["paired"] == 1
+            _, *ends, p = oracle.paired(a[name], b[name], degrees)
+            check(row, (row["b"] - row["a"], *ends, p), max(abs(a[name][0]), abs(b[name][0])))
+    assert {rows[key]["paired"] for key in rows if key[2] in ("key_share", "ap_overall", "ap_drop")} == {1}
+
+
+def test_what_is_not_of_the_same_texts(qkscope, made, tmp_path):
+    """One text fewer, another list of texts with the same ids, or repetitions of a run before."""
+    def paired(a, b):
+        rows = compare(qkscope, a, b, tmp_path / f"{a.name}-{b.name}")
+        return {row["paired"] for row in rows.values() if row["p"] is not None}
+    assert paired(made / "of-a", made / "of-b") == {0} and paired(made / "of-a", made / "of-other") == {1}
+    analyze(qkscope, subset(made / "a", tmp_path / "fewer", texts(0, 11)))
+    assert paired(made / "of-a", tmp_path / "of-fewer") == {0}
+    shutil.copytree(made / "a", tmp_path / "told")
+    facts = read_json(tmp_path / "told" / "capture.json") if (tmp_path / "told" / "capture.json").exists() else {}
+    (tmp_path / "told" / "capture.json").write_text(json.dumps(facts | {"q_per_kv_group": 2, "run": {"texts": {"xxh3_128": "0f"}}}))
+    analyze(qkscope, tmp_path / "told")
+    assert paired(made / "of-a", tmp_path / "of-told") == {0} and paired(tmp_path / "of-told", tmp_path / "of-told") == {1}
+    shutil.copytree(made / "of-other", tmp_path / "later")
+    qkscope("rotate", made / "other", "-o", tmp_path / "later", "--ci", 95, expect=0)
+    assert paired(made / "of-a", tmp_path / "later") == {0}
 
 
 def test_independent_differences(qkscope, made, tmp_path):

@@ -137,9 +137,10 @@ def pair_distance(q, k, chosen_q, chosen_k):
     return x.var(0).sum() + y.var(0).sum() + ((x.mean(0) - y.mean(0)) ** 2).sum()
 
 
-def crossed(q, k, names, find_axis, level, nested=None):
+def crossed(q, k, names, find_axis, level, nested=None, runs=None):
     """{name_cv, name_lo, name_hi}: each group of texts along the axis that the others have, on the side of
     that of all rows; how far that moves, by a jackknife of the number along the axis that the same rows have.
+    runs: a list that takes the repetitions of both kinds.
     nested: finds an axis that is fitted to position, so that jackknife finds half of what groups share, and one of
     the number that is told, with groups left out of all axes, too, finds it twice (docs/how-sure.md)."""
     group_q, group_k, count = groups_of(q, k)
@@ -181,10 +182,12 @@ def crossed(q, k, names, find_axis, level, nested=None):
     refitted = [numbers_of(*lines(j, [None if g == j else turned(nested(*rest(g, j)), whole)
                                       for g in range(count)]), 1)
                 for j in range(count)] if nested and count > 2 else None
+    if runs is not None:
+        runs += [plain, refitted]
     result = {}
     for name in names:
-        def spread(runs):
-            z = [run[name] for run in runs]
+        def spread(some):
+            z = [run[name] for run in some]
             z = np.arctanh(z) if name in CORRELATIONS else np.array(z)
             return (count - 1) / count * ((z - z.mean()) ** 2).sum()
         with np.errstate(all="ignore"):
