@@ -91,15 +91,6 @@ QK_API QK_MUST_CHECK qk_status qk_compare_run(const qk_compare_settings *setting
                                               qk_compare_outcome **outcome, qk_error *err);
 QK_API void qk_compare_outcome_free(qk_compare_outcome **outcome);
 
-/* One table of two results side by side, in memory: rows of heads (and components, ...) of either, in
- * order; numbers become NAME_a, NAME_b and NAME_diff, which is b - a, texts NAME_a and NAME_b. With
- * `intervals`, columns NAME_lo and NAME_hi of both, which are of one level, give NAME_diff_lo and
- * NAME_diff_hi, by the method of qk_compare_run for texts that are not the same.
- * QK_ERR_INCONSISTENT: rows are not of heads, or several are of one. */
-QK_API QK_MUST_CHECK qk_status qk_compare_columns(const qk_columns *a, const qk_columns *b,
-                                                  const char *table, bool intervals,
-                                                  qk_columns **joined, qk_error *err);
-
 QK_END_DECLS
 
 #endif

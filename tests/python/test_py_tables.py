@@ -185,7 +185,7 @@ def test_rows_schema_and_shows(results):
     assert "omega" not in table and "category" in table and "r_q" in table
     with pytest.raises(KeyError, match="heads.csv has no column 'r_qq'"):
         table["r_qq"]
-    with pytest.raises(KeyError, match="no column 'ap_drop', but head_metrics.csv and model_report.csv may; this has model, "):
+    with pytest.raises(KeyError, match="no column 'ap_drop', but repeats.csv and head_metrics.csv and model_report.csv may; this has model, "):
         table["ap_drop"]
     assert repr(column).startswith("<Column category_probability: real, probability, 0 .. 1; ")
     assert str(results.folder) not in repr(results)
@@ -265,26 +265,18 @@ def test_compare_matches_rows_by_what_they_are_of(tmp_path, windows):
     assert set(qk.side_by_side(a, b, "head_metrics")["n_q_diff"].tolist()) == {80.0}  # 20 of each of 4 texts
 
 
-def test_intervals_of_differences():
-    """Of two independent means: the textbook's. Turned round, the interval is, too."""
-    from qkscope._compare import _joined
-
-    def side(values, half):
-        schema = [qk.tables.Column(name, "integer" if name == "layer" else "real", about=name)
-                  for name in ("layer", "x", "x_lo", "x_hi")]
-        return qk.Table.make("x.csv", schema, {"layer": list(range(len(values))), "x": values,
-                                               "x_lo": [v - h for v, h in zip(values, half)],
-                                               "x_hi": [v + h for v, h in zip(values, half)]})
-    a, b = side([1.0, 2.0], [0.3, 0.0]), side([2.5, 1.0], [0.4, 0.25])
-    there, back = _joined("d", a, b, True), _joined("d", b, a, True)
-    assert there["x_diff"].tolist() == [1.5, -1.0]
-    assert there["x_diff_lo"].tolist() == pytest.approx([1.5 - 0.5, -1.25])
-    assert there["x_diff_hi"].tolist() == pytest.approx([1.5 + 0.5, -0.75])
-    assert back["x_diff_hi"].tolist() == pytest.approx([-v for v in there["x_diff_lo"]])
-    assert not {"x_lo_diff", "x_hi_diff"} & set(there.names)
-    twice = qk.Table.make("x.csv", list(a.schema.values()), {n: a.column(n)[:1] * 2 for n in a.names})
-    with pytest.raises(ValueError, match="several rows of one head"):
-        _joined("d", twice, b, True)
+def test_intervals_of_differences(windows):
+    """By the formula of Zou and Donner, about the cross-fitted numbers. Turned round, the interval is, too."""
+    numpy = pytest.importorskip("numpy")
+    a, b = (qk.pca(windows, ci=95, max_samples=most, progress=False) for most in (None, 300))
+    there, back = qk.side_by_side(a, b, "qk"), qk.side_by_side(b, a, "qk")
+    x, lo, hi = ({side: there[f"r_q_{end}_{side}"] for side in "ab"} for end in ("cv", "lo", "hi"))
+    middle = x["b"] - x["a"]
+    assert numpy.isfinite(middle).sum() == len(a.heads)
+    numpy.testing.assert_allclose(there["r_q_diff_lo"], middle - numpy.hypot(x["b"] - lo["b"], hi["a"] - x["a"]), rtol=1e-12)
+    numpy.testing.assert_allclose(there["r_q_diff_hi"], middle + numpy.hypot(hi["b"] - x["b"], x["a"] - lo["a"]), rtol=1e-12)
+    numpy.testing.assert_allclose(back["r_q_diff_hi"], -there["r_q_diff_lo"], rtol=1e-12)
+    assert not {"r_q_lo_diff", "r_q_hi_diff", "r_q_cv_diff"} & set(there.names)
 
 
 @pytest.mark.filterwarnings("ignore:.*texts:qkscope.QkscopeWarning")
