@@ -3,8 +3,7 @@
  *
  *     layer_moments make FILE ROWS GROUPS CHUNK BLOCK FIRST LAST
  *         sums sequences FIRST .. LAST - 1 of ROWS, in chunks of CHUNK rows, in blocks of BLOCK
- *         sequences that are merged in a binary tree over all block numbers; queries by bucket
- *     layer_moments merge FILE A B
+ *         sequences that are merged in the order of their numbers, each by way of a file; queries by bucket
  *     layer_moments head FILE q|k PLACE          reads a head
  *
  * ROWS: int64 heads, dim, sequences; then of each: int64 id, first of its text, n; positions [n];
