@@ -79,7 +79,8 @@ static bool from_below(const qk__map *map)
 static void fill_cell(qk__figure *figure, const qk__map *map, const qk__plot *plot, size_t i,
                       double gap)
 {
-    const double x = (double)(i % map->columns), y = (double)(i / map->columns);
+    const size_t row = i / map->columns;
+    const double x = (double)(i - row * map->columns), y = (double)row;
     const double width = plot->width / (double)map->columns;
     const double height = plot->height / (double)map->rows;
     const double left = qk__at_x(plot, x - 0.5),
