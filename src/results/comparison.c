@@ -225,7 +225,7 @@ static bool is_paired(const qk__comparison *c, const qk__field *field, size_t i,
                       double difference, qk__difference *d)
 {
     char nested[80];
-    size_t at[2];
+    size_t at[2] = {0};
     double scale[2];
     uint32_t groups = find_pairs(c, i, at);
     const char *name = repeated(c, field, i, scale);
