@@ -35,7 +35,7 @@ def test_the_page_runs(tmp_path, monkeypatch, capsys):
         for i, block in enumerate(blocks(section)):
             exec(compile(block, f"{section} {i}", "exec"), names)
     said = capsys.readouterr().out
-    assert "<Results of kjv-tiny step-2004: 12 heads; qk, heads, rotated, " in said
+    assert "<Results of kjv-tiny step-2004: 12 heads; qk, heads, repeats, rotated, " in said
     assert "ci=0.95: is a percentage; did you mean 95?\n" in said and "stopped\n" in said
     assert (tmp_path / "scatter.pdf").is_file() and (tmp_path / "results" / "heads.csv").is_file()
     assert len(names["table"]["r_q_diff_lo"]) == len(names["table"])
