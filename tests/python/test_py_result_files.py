@@ -125,7 +125,7 @@ def test_a_table_that_there_is_none_of(results):
 
 def test_what_cannot_be_written(results, tmp_path):
     figure = qk.figures.Figure.__new__(qk.figures.Figure)
-    figure.svg, figure.png, figure.pdf, figure.note = "<svg/>", b"", b"", ""
+    figure.svg, figure.csv, figure.note = "<svg/>", "", ""
     page = qk.figures.Report("<html/>")
     (tmp_path / "file").write_text("")
     with pytest.raises(qk.ExistsError, match="file/a: exists and is not a folder|file: exists and is not a folder"):

@@ -222,10 +222,10 @@ def capture_fails(capture, *words):
 
 def test_an_unfinished_capture(program, qkscope, model, tmp_path):
     """It goes on with the same settings alone; what lies there is looked at first."""
-    texts = write_jsonl(tmp_path / "t.jsonl", some_texts(60, 300, 400))
+    texts = write_jsonl(tmp_path / "t.jsonl", some_texts(240, 300, 400))
     folder = tmp_path / "c"
     base = ["capture", "-m", model, "-t", texts, "-o", folder, "--sampler", "all", "--layers", 0, "--tokens-at-once", 500]
-    assert killed(program, 15, *base) is not None
+    assert killed(program, 18, *base) is not None
     assert [p.name for p in folder.iterdir()] == [".partial"]
     assert qkscope("inspect", folder).code != 0
     assert "not the same: sampler" in qkscope(*base, "--bucket", 7, expect=1).err
@@ -236,7 +236,7 @@ def test_an_unfinished_capture(program, qkscope, model, tmp_path):
     assert "run.json" in qkscope(*again, expect=1).err
     qkscope(*again, "--force", expect=0)
     outcome = json.loads(qkscope(*base, "--json", expect=0).out)
-    assert 0 < outcome["texts_before"] < 60 and outcome["texts"] == 60
+    assert 0 < outcome["texts_before"] < 240 and outcome["texts"] == 240
     assert files_of(folder) == files_of(tmp_path / "damaged")
 
 

@@ -457,7 +457,7 @@ def test_where_plasticity_is_from(qkscope, tmp_path, of_rows, of_reservoir):
         assert f"{max(errors):.3g})" in line
     assert "keys of each bucket and text" not in page_of(qkscope, of_rows).split('id="methods"')[0]
     analyze(qkscope, make_state.make_state(tmp_path / "c", tmp_path / "m"), tmp_path / "moments", "--pairs", 2)
-    assert "moments of all rows, and no rows" in page_of(qkscope, tmp_path / "moments", path)
+    assert "moments of all rows, and no rows" in page_of(qkscope, tmp_path / "moments")
 
 
 @pytest.mark.test_all
