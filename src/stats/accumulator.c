@@ -417,8 +417,6 @@ static qk_status finish_sums(qk_accumulator **acc, qk_moments **moments,
 qk_status qk__accumulator_finish_texts(qk_accumulator **acc, qk_moments **moments,
                                        qk__text_moments **texts, qk_error *err)
 {
-    if (!moments)
-        qk_accumulator_free(acc); /* it is used up, whatever happens */
     *moments = NULL;
     if (texts)
         *texts = NULL;
