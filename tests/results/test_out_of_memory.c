@@ -60,7 +60,7 @@ static void every_allocation(void **state)
 
 static void list_without_memory(const qk_head_query *query)
 {
-    for (long n = 0;; n++) {
+    for (long n = 0;; n = next_failure(n, 3)) {
         qk_columns *columns;
         qk_head_totals totals;
         qk_error err = {0};
