@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # lint.sh BUILD [COMMIT | recent]: clang-format and cppcheck of the whole tree, and clang-tidy of all of
 # src/, of what differs from COMMIT, or, for `recent`, of what changed of late (tests/changed.py): at
-# most 60 files. A clone without history has a few files looked at that stand for
+# most 40 files. A clone without history has a few files looked at that stand for
 # the rest.
 set -eu
 build=$1
 since=${2:-}
-most=60
+most=40
 
 tracked() { git ls-files -- "$@"; }
 

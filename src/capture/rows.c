@@ -57,8 +57,6 @@ static bool refuses_repeats(const qk_rows *rows)
 qk_status qk__rows_reopen(qk_rows **rows, const qk_head *head, unsigned columns,
                           int64_t max_rows, qk_error *err)
 {
-    if (!head)
-        qk_rows_close(rows);
     qk_rows *r = *rows ? *rows : calloc(1, sizeof *r);
     *rows = NULL;
     if (!r)

@@ -363,8 +363,6 @@ static qk_status finish_scan(qk__rotation_scan *s, qk_rotation *r, qk_error *err
 qk_status qk__rotation_scan_finish(qk__rotation_scan **scan, qk_rotation *rotation,
                                    qk_error *err)
 {
-    if (!rotation)
-        qk__rotation_scan_free(scan);
     qk_status status = finish_scan(*scan, rotation, err);
     qk__rotation_scan_free(scan);
     return status;
