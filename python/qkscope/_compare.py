@@ -33,7 +33,7 @@ def side_by_side(a: Results | StrPath, b: Results | StrPath, table: str = "heads
     if len(levels) > 1:
         warn(f"{pair[0].name}: with intervals of {levels[0]:g} % and of {levels[1]:g} % there are none of differences; "
              "give both the same ci")
-    return _joined(f"{table.removesuffix('.csv')}_compared.csv", *sides, pair, with_intervals=len(levels) < 2)
+    return _joined(f"{table.removesuffix('.csv')}_compared.csv", sides[0], sides[1], pair, with_intervals=len(levels) < 2)
 
 
 def _joined(name: str, a: Results, b: Results, pair: tuple[Table, Table], with_intervals: bool) -> Table:

@@ -123,7 +123,7 @@ def test_it_ends_with_two_pages(demo):
         page = (demo.out / stage / "report.html").read_text()
         assert f"<title>{title}" in page
         for collage in "pca-06-collage", "rotation-01-plane", "rotation-08-complement":
-            assert (demo.out / stage / "figures" / f"{collage}-step-2004.png").exists()
+            assert (demo.out / stage / "figures" / f"{collage}-step-2004.svg").exists()
             assert collage in page
         rotated = read_csv(demo.out / stage / "rotated.csv")
         assert len(rotated) == 20 and all(row["bias_strength_lo"] for row in rotated)
@@ -131,7 +131,7 @@ def test_it_ends_with_two_pages(demo):
         assert len(read_csv(demo.out / stage / "complement.csv")) == 20 * 15
     with open(demo.out / "capture" / "post" / "examples.csv", newline="") as file:
         examples = list(csv.DictReader(file))
-    assert [row["tokens"] for row in examples] == ["1024"] * 10
+    assert [row["tokens"] for row in examples] == ["8192"] * 10
     assert all(row["source_id"].startswith("V") for row in examples)
 
 
@@ -154,8 +154,8 @@ def test_whatever_is_damaged_or_missing_is_made_again(demo):
     assert stopped.returncode == -9 and "capture is not as it was made: it is made again" in stopped.stdout
     (demo.out / "post" / "manifest.json").unlink()
     shorten(demo.out / "post" / "figures" / "pca-01-pc-roles.svg", 1000)
-    (demo.out / "pre" / "figures" / "pca-05-explained-variance.png").unlink()
-    shorten(demo.out / "pre" / "figures" / "rotation-01-plane-step-2004.png", 1000)
+    (demo.out / "pre" / "figures" / "pca-05-explained-variance.svg").unlink()
+    shorten(demo.out / "pre" / "figures" / "rotation-01-plane-step-2004.svg", 1000)
     done = demo.run()
     assert done.returncode == 0, done.stderr
     repaired = contents(demo)

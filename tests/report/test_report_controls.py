@@ -199,13 +199,11 @@ def test_two_fingers_enlarge(made, open_page):
 
 
 def test_what_a_figure_saves(made, open_page):
-    """Script and data are those that lie in the folder; the drawing stands alone."""
+    """What is drawn, as it lies in the folder; the drawing stands alone."""
     path, _ = made
     page = open_page(path, viewport=WIDE)
-    for kind in ("dat", "gp"):
-        name, data = saved(page, f"{FIRST} button[aria-label$='.{kind}']")
-        assert name == f"pca-01-pc-roles.{kind}"
-        assert data == (path.parent / "figures" / name).read_bytes()
+    name, data = saved(page, f"{FIRST} button[aria-label$='.csv']")
+    assert name == "pca-01-pc-roles.csv" and data == (path.parent / "figures" / name).read_bytes()
     name, data = saved(page, f"{FIRST} button[aria-label$='.svg']")
     tree = xml.etree.ElementTree.fromstring(data)
     assert name.endswith(".svg") and tree.tag.endswith("svg") and b"var(" not in data

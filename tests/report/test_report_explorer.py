@@ -22,7 +22,7 @@ def test_it_opens_whole(made, open_page, tmp_path):
     assert "120 query heads of 4 models in 2 families" in page.inner_text(".lead")
     assert page.locator("table.numbers").count() == 4
     assert page.locator("#figures figure").count() >= 1
-    for svg in page.locator("figure svg").all():
+    for svg in page.locator("figure svg[role=img]").all():
         assert svg.locator("text").count() > 0
     ids = page.eval_on_selector_all("[id]", "es => es.map(e => e.id)")
     assert len(ids) == len(set(ids))

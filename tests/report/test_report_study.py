@@ -31,7 +31,9 @@ def test_it_is_one_file_fit_for_an_email(study, open_page):
     StrictPage(study.read_text())
     page = open_page(study)
     wait_for_count(page, "3,245 heads")
-    assert page.locator("#figures .grid.large img").count() == 44
+    shown = page.locator("#figures .grid.large figure").evaluate_all("es => es.map(e => e.id)")
+    for kind in ("pca-06-collage", "pca-13-extreme-heads", "rotation-01-plane", "rotation-08-complement"):
+        assert sum(f"fig-{kind}" in name for name in shown) >= 4, "each kind has its turn, while there is room"
     explorer(page)
     assert len(shown_heads(page)) < 60  # the rest is there when one scrolls
 
