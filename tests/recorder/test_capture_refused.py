@@ -225,7 +225,7 @@ def test_an_unfinished_capture(program, qkscope, model, tmp_path):
     texts = write_jsonl(tmp_path / "t.jsonl", some_texts(240, 300, 400))
     folder = tmp_path / "c"
     base = ["capture", "-m", model, "-t", texts, "-o", folder, "--sampler", "all", "--layers", 0, "--tokens-at-once", 500]
-    assert killed(program, 18, *base) is not None
+    assert killed(program, 20, *base) is not None
     assert [p.name for p in folder.iterdir()] == [".partial"]
     assert qkscope("inspect", folder).code != 0
     assert "not the same: sampler" in qkscope(*base, "--bucket", 7, expect=1).err
