@@ -117,6 +117,17 @@ static void add_plain(sqlite3_context *context, int count, sqlite3_value **argum
     add(&m->x, sqlite3_value_double(arguments[0]));
 }
 
+/* Of windows: a row that leaves. */
+static void take_plain(sqlite3_context *context, int count, sqlite3_value **arguments)
+{
+    moments *m = sqlite3_aggregate_context(context, sizeof *m);
+    (void)count;
+    if (!m || sqlite3_value_type(arguments[0]) == SQLITE_NULL)
+        return;
+    m->count--;
+    add(&m->x, -sqlite3_value_double(arguments[0]));
+}
+
 static double product(const sum *xy, const sum *x, const sum *y, int64_t count)
 {
     return value_of(xy) - value_of(x) * value_of(y) / (double)count;
@@ -176,14 +187,20 @@ qk_status qk__sql_functions(qk__store *t, qk_error *err)
         int arguments;
         void (*step)(sqlite3_context *, int, sqlite3_value **);
         void (*end)(sqlite3_context *);
-    } ALL[] = {{"median", 1, add_value, end_values}, {"quantile", 2, add_value, end_values},
-               {"avg", 1, add_plain, end_avg},       {"sd", 1, add_pair, end_sd},
-               {"slope", 2, add_pair, end_slope},    {"corr", 2, add_pair, end_corr}};
+    } ALL[] = {{"median", 1, add_value, end_values},
+               {"quantile", 2, add_value, end_values},
+               {"sd", 1, add_pair, end_sd},
+               {"slope", 2, add_pair, end_slope},
+               {"corr", 2, add_pair, end_corr}};
+    const int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS;
+    /* It takes the place of SQLite's, which works in windows. */
+    int code = sqlite3_create_window_function(t->db, "avg", 1, flags, NULL, add_plain, end_avg,
+                                              end_avg, take_plain, NULL);
+    if (code != SQLITE_OK)
+        return qk__sql_fail(t, code, err);
     for (size_t i = 0; i < sizeof ALL / sizeof *ALL; i++) {
-        int code =
-            sqlite3_create_function_v2(t->db, ALL[i].name, ALL[i].arguments,
-                                       SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS,
-                                       NULL, NULL, ALL[i].step, ALL[i].end, NULL);
+        code = sqlite3_create_function_v2(t->db, ALL[i].name, ALL[i].arguments, flags, NULL,
+                                          NULL, ALL[i].step, ALL[i].end, NULL);
         if (code != SQLITE_OK)
             return qk__sql_fail(t, code, err);
     }

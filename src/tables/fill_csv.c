@@ -11,8 +11,8 @@
 #include "base/parse_number.h"
 #include "tables/store.h"
 
-static const int64_t MOST_MEMORY =
-    INT64_C(8) << 30; /* of all tables: head_distance.csv may have 150 million rows */
+/* Of all tables: head_distance.csv may have 150 million rows. */
+static const int64_t MOST_OF_TABLES = INT64_C(8) << 30;
 enum { NUM_IDS = 5 }; /* head_id, model, layer, q_head, k_head */
 
 /* ---- rows ------------------------------------------------------------------------------- */
@@ -21,9 +21,9 @@ enum { NUM_IDS = 5 }; /* head_id, model, layer, q_head, k_head */
 typedef struct filling {
     qk__store_table *table;
     qk__csv_reader *csv;
-    sqlite3_stmt *insert, *find_model, *add_model;
-    size_t *
-        columns; /* of the file, for each of the table; QK__NO_COLUMN: not wanted or not there */
+    sqlite3_stmt *insert, *find_model;
+    /* Of the file, for each column of the table; QK__NO_COLUMN: it is not wanted or not there. */
+    size_t *columns;
     size_t pc;
     char *model; /* of the row before */
     int64_t model_id;
@@ -78,8 +78,8 @@ static qk_status find_model(filling *f, size_t column, qk_error *err)
     if (code == SQLITE_ROW)
         f->model_id = sqlite3_column_int64(f->find_model, 0);
     sqlite3_reset(f->find_model);
-    if (code == SQLITE_ROW)
-        return QK_OK;
+    if (code != SQLITE_DONE)
+        return code == SQLITE_ROW ? QK_OK : qk__sql_fail(t, code, err);
     if (f->table->set->listed)
         return qk__reader_fail(f->csv, column, QK_ERR_INCONSISTENT, "is not in models.csv",
                                err);
@@ -142,8 +142,8 @@ static qk_status fail_twice(filling *f, qk_error *err)
                                "is in an earlier row, too", err);
     const char *path = qk__reader_path(f->csv);
     size_t row = qk__reader_row(f->csv), before = 0;
-    char ids[3][24];
-    for (size_t i = 0; i < 3; i++)
+    char ids[2][24];
+    for (size_t i = 0; i < 2; i++)
         sqlite3_snprintf(sizeof ids[i], ids[i], "%s",
                          qk__reader_text(f->csv, f->columns[2 + i]));
     qk__csv_reader *again;
@@ -197,7 +197,7 @@ static qk_status add_rows(filling *f, qk_error *err)
         QK_TRY(qk__reader_next(f->csv, &more, err));
         if (!more)
             return QK_OK;
-        if (qk__reader_row(f->csv) % 1024 == 0 && sqlite3_memory_used() > MOST_MEMORY)
+        if (qk__reader_row(f->csv) % 1024 == 0 && sqlite3_memory_used() > MOST_OF_TABLES)
             return qk__fail(err, QK_ERR_UNSUPPORTED,
                             "%s: row %zu: the columns that are asked for take more than 8 GiB; "
                             "ask for fewer of them, or of one model",

@@ -66,8 +66,11 @@ static qk_status complete_models(qk__store_set *set, qk_error *err)
     sqlite3_stmt *statement = NULL;
     status = sql ? qk__sql_prepare(set->store, sql, &statement, err) : qk__nomem(err);
     sqlite3_free(sql);
-    while (status == QK_OK && sqlite3_step(statement) == SQLITE_ROW)
+    int code = SQLITE_DONE;
+    while (status == QK_OK && (code = sqlite3_step(statement)) == SQLITE_ROW)
         status = qk__tell_of_model(set, (const char *)sqlite3_column_text(statement, 0), err);
+    if (status == QK_OK && code != SQLITE_DONE)
+        status = qk__sql_fail(set->store, code, err);
     sqlite3_finalize(statement);
     return status;
 }

@@ -58,6 +58,10 @@ static qk_status take_rows(qk__store *t, found *f, sqlite3_stmt *statement, qk_e
         for (size_t i = 0; i < f->columns; i++)
             QK_TRY(take_cell(f, statement, (int)i, err));
         f->rows++;
+        if (t->outside && f->count * sizeof *f->cells + f->texts.size > QK__MOST_MEMORY)
+            return qk__fail(
+                err, QK_ERR_UNSUPPORTED,
+                "the statement has more than a gigabyte of rows; ask for less (LIMIT)");
     }
     return code == SQLITE_DONE ? QK_OK : qk__sql_fail(t, code, err);
 }

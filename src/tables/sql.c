@@ -15,7 +15,6 @@ enum {
     STEPS_BETWEEN = 100, /* two looks at memory; a step takes at most QK__MOST_TEXT of it */
     STEPS_TO_ASK = 1000, /* the clock, and the user whether to go on */
 };
-static const int64_t MOST_MEMORY = INT64_C(1) << 30;
 
 /* ---- what there is ---------------------------------------------------------------------- */
 
@@ -44,8 +43,8 @@ static void want(qk__store *t, const char *set, const char *table, const char *c
 {
     const qk__store_set *in = set ? qk__store_set_of(t, set) : NULL;
     qk__store_table *found = in ? qk__store_table_of(in, table) : NULL;
-    for (size_t i = 0; !set && i < t->num_sets && !found;
-         i++) /* SQLite looks in the first that has it, too */
+    /* Without a name, SQLite too takes the first that has it. */
+    for (size_t i = 0; !set && i < t->num_sets && !found; i++)
         found = qk__store_table_of(t->sets[i], table);
     if (!found)
         return;
@@ -81,7 +80,7 @@ static int go_on(void *user)
 {
     qk__store *t = user;
     t->steps += STEPS_BETWEEN;
-    if (t->outside && sqlite3_memory_used() - t->memory > MOST_MEMORY)
+    if (t->outside && sqlite3_memory_used() - t->memory > QK__MOST_MEMORY)
         t->stopped = QK__STOP_MEMORY;
     else if (t->steps % STEPS_TO_ASK != 0)
         return 0;
@@ -162,7 +161,8 @@ qk_status qk__store_fill(qk__store_table *table, qk_error *err)
     return status;
 }
 
-/* What a statement asks for, unless it failed. Tables that a statement of ours fills are filled by others of ours, which must not forget what this one asks for. */
+/* The tables that a statement asks for. To fill them takes statements of ours, which ask for tables themselves: so what
+ * this one asks for is noted first. */
 static qk_status take_asked(qk__store *t, qk__store_table ***asked, size_t *count,
                             qk_error *err)
 {
@@ -212,21 +212,34 @@ static bool is_in_name(char c)
     return isalnum((unsigned char)c) || c == '_';
 }
 
+/* Where that begins which stands before `end`: quotes and spaces do not count. */
+static const char *skip_back(const char *sql, const char *end)
+{
+    while (end > sql && strchr(" \t\r\n\"`[]", end[-1]))
+        end--;
+    return end;
+}
+
+/* Whether a statement has, before `end`, the name and a dot; and no dot, where a table may stand alone. */
+static bool follows(const char *sql, const char *end, const char *name, bool alone)
+{
+    const size_t length = strlen(name);
+    end = skip_back(sql, end);
+    if (end == sql || end[-1] != '.')
+        return alone;
+    end = skip_back(sql, end - 1);
+    return (size_t)(end - sql) >= length &&
+           sqlite3_strnicmp(end - length, name, (int)length) == 0;
+}
+
 /* Whether a statement names a table of the set: as SET.TABLE, and those of the first set as TABLE alone, too. */
 static bool is_named(const char *sql, const qk__store_set *set, bool first, const char *table)
 {
-    size_t length = strlen(table), before = strlen(set->name);
-    for (const char *p = sql; *p; p++) {
-        if (sqlite3_strnicmp(p, table, (int)length) != 0 || is_in_name(p[length]))
-            continue;
-        if (p > sql && p[-1] == '.') {
-            if ((size_t)(p - sql) > before &&
-                sqlite3_strnicmp(p - 1 - before, set->name, (int)before) == 0)
-                return true;
-        } else if (first && (p == sql || !is_in_name(p[-1]))) {
+    const size_t length = strlen(table);
+    for (const char *p = sql; *p; p++)
+        if (sqlite3_strnicmp(p, table, (int)length) == 0 && !is_in_name(p[length]) &&
+            (p == sql || !is_in_name(p[-1])) && follows(sql, p, set->name, first))
             return true;
-        }
-    }
     return false;
 }
 

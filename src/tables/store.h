@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The store from within: its tables, what a statement wants of them, and who fills them. store.c leads; sql.c runs statements, table_folder.c finds files, layout.c says
- * which tables and columns there are, fill_csv.c reads files, fill_heads.c puts tables together, result_rows.c makes columns of
- * what a statement finds, aggregates.c has the functions that SQLite lacks. */
+/* The store from within: its tables, what a statement wants of them, and who fills them. store.c leads; sql.c runs
+ * statements, table_folder.c finds files, layout.c says which tables and columns there are, fill_csv.c reads files,
+ * fill_heads.c puts tables together, result_rows.c makes columns of what a statement finds, aggregates.c has the
+ * functions that SQLite lacks. */
 #ifndef QK_TABLES_STORE_H
 #define QK_TABLES_STORE_H
 
@@ -13,8 +14,9 @@
 #include "tables/manifest.h"
 #include "tables/tables.h"
 
+enum { QK__MOST_TEXT = 1 << 20 };   /* bytes of a value */
+enum { QK__MOST_MEMORY = 1 << 30 }; /* of a statement from outside, and of its rows */
 /* head_id: the number of the model, the layer and the query head. */
-enum { QK__MOST_TEXT = 1 << 20 }; /* bytes of a value */
 enum { QK__ID_BITS = 21, QK__MAX_ID = (1 << QK__ID_BITS) - 1 };
 
 typedef struct qk__store_table qk__store_table;
@@ -54,7 +56,7 @@ typedef struct qk__store_set {
     size_t num_sources, source_capacity;
     qk__store_table *tables;
     size_t num_tables;
-    bool ready;  /* its tables are made */
+    bool ready;  /* its tables are made: SQLite asks for them while it makes them, too */
     bool listed; /* models.csv says which models there are */
 } qk__store_set;
 

@@ -80,6 +80,9 @@ def test_aggregates(qkscope, tmp_path):
     np.testing.assert_allclose(list(found.values()), wanted, rtol=1e-12)
     assert ask(qkscope, tmp_path, "select median(ev0) m, sd(ev0) d, avg(ev0) a, corr(ev0, 1) c from heads where layer > 999") == [
         {"m": None, "d": None, "a": None, "c": None}]
+    means = [row["m"] for row in ask(qkscope, tmp_path, "select avg(ev0) over (order by layer rows 1 preceding) m from heads where layer < 100 order by layer")]
+    inside = x[:100].copy()
+    np.testing.assert_allclose(means[1:9], [inside[i - 1:i + 1].mean() for i in range(1, 9)], rtol=1e-12)
     assert "from 0 to 1" in qkscope("sql", tmp_path, "select quantile(ev0, 2) from heads", expect=2).err
 
 
@@ -107,7 +110,8 @@ def test_columns_of_using_are_read(qkscope, tmp_path):
     """SQLite does not say that it reads them."""
     for folder in "xy":
         write(tmp_path / folder, "head_profile.csv", f"{HEAD},q_bucket,ap", "m,0,0,0,1,0.5", "m,0,0,0,2,0.25")
-    assert one(qkscope, tmp_path / "x", tmp_path / "y", "select count(*) from a.head_profile join b.head_profile using (head_id, q_bucket)") == 2
+    for a, b in (("a.head_profile", "b.head_profile"), ('"a"."head_profile"', "[b] . `head_profile`")):
+        assert one(qkscope, tmp_path / "x", tmp_path / "y", f"select count(*) from {a} join {b} using (head_id, q_bucket)") == 2
 
 
 def test_the_list_of_what_there_is(qkscope, results):
@@ -227,6 +231,8 @@ def test_memory_of_a_statement_is_bounded(qkscope, results):
     said = qkscope("sql", results, "with recursive t(x, n) as (select hex(zeroblob(400000)), 1 union all select x || n, n + 1 from t) "
                                    "select * from t order by 1", "--seconds", 100, expect=1)
     assert "more than a gigabyte" in said.err
+    said = qkscope("sql", results, f"{ENDLESS} select x, {', '.join('x' for _ in range(99))} from t", "--seconds", 100, expect=1)
+    assert "more than a gigabyte of rows" in said.err
 
 
 # ---- damaged files ---------------------------------------------------------------------------
