@@ -71,21 +71,24 @@ def main():
     parser.add_argument("--model", type=Path, help="where the model is, or is written to")
     parser.add_argument("--tokens", type=int, default=1024, help="of the text")
     args = parser.parse_args()
-    os.environ["PYTHONPATH"] = str(args.build.resolve() / "python")
+    package = str(args.build.resolve() / "python")
+    os.environ["PYTHONPATH"] = package
+    sys.path.insert(0, package)
+    from qkscope.export.calibrate import BUNDLED
     with tempfile.TemporaryDirectory() as work:
         model = args.model or Path(work) / "model.gguf"
         if not model.exists():
             write_model(model, args.vocabulary)
         text = Path(work) / "text.jsonl"
-        sys.path.insert(0, os.environ["PYTHONPATH"])
-        from qkscope.export.calibrate import BUNDLED
-        words = " ".join(json.loads(line)["text"] for line in BUNDLED.read_text("utf-8").splitlines())
-        text.write_text(json.dumps({"text": words}) + "\n")
-        words = [sys.executable, "-c", "from qkscope.export.calibrate import main; main()", model, text, "--for", "triattention", "-o", Path(work) / "out", "--long", "cut",
-                 "--max-length", str(args.tokens), "--no-check"]
-        for extra in (["--dry-run"], []):
-            figures, output = measured(args.build, [*words, *extra])
-            print(" ".join(extra) or "run", figures, output)
+        text.write_text(json.dumps({"text": " ".join(json.loads(line)["text"] for line in BUNDLED.read_text("utf-8").splitlines())}) + "\n")
+        command = [sys.executable, "-c", "from qkscope.export.calibrate import main; main()", model, text, "--for", "triattention", "-o",
+                   Path(work) / "out", "--long", "cut", "--max-length", str(args.tokens), "--no-check"]
+        forecast, said = measured(args.build, [*command, "--dry-run"])
+        run, _ = measured(args.build, command)
+    print("| | seconds | processor seconds | MiB |\n|---|--:|--:|--:|")
+    for name, figures in (("forecast", forecast), ("run", run)):
+        print(f"| {name} | {figures['seconds']:.0f} | {figures['processor_seconds']:.0f} | {figures['peak_mib']:.0f} |")
+    print(f"\nIt says before: {said.splitlines()[-1]}")
 
 
 if __name__ == "__main__":
