@@ -293,12 +293,15 @@ static qk_status remove_units(const qk__ablation *a, qk_error *err)
 /* Of several processes that see all units one puts them together. */
 static qk_status put_together(qk__ablation *a, qk_error *err)
 {
-    int64_t own;
+    int64_t texts, own;
     qk__path top;
     QK_TRY(qk__path_in(&top, a->recorder.output, UNITS, err));
     QK_TRY(look_at_units(a, &a->outcome->texts_there, &own, err));
     if (a->outcome->texts_there < (int64_t)a->num_texts ||
         (a->recorder.shard.count > 1 && !qk__place_try(top.text, &a->end)))
+        return QK_OK;
+    QK_TRY(look_at_units(a, &texts, &own, err));
+    if (texts < (int64_t)a->num_texts) /* another shard put them together, and removed them */
         return QK_OK;
     QK_TRY(check_output(a, err));
     QK_TRY(qk__place_sweep(a->recorder.output, err));

@@ -117,6 +117,14 @@ bool qk__is_capture_of(const char *folder, const char *fingerprint)
     return yes;
 }
 
+bool qk__is_changing(const char *folder)
+{
+    json_t *root = read_manifest(folder);
+    bool yes = json_is_true(json_object_get(root, "changing"));
+    json_decref(root);
+    return yes;
+}
+
 /* NULL where there is none; a link that leads to nothing is one. */
 static qk_status read_any_manifest(const char *folder, json_t **root, qk_error *err)
 {

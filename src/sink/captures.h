@@ -42,6 +42,9 @@ bool qk__holds_captures(const char *output);
 /* Whether the finished capture of a run is there. */
 bool qk__is_capture_of(const char *folder, const char *fingerprint);
 
+/* Whether a run is, or was when it was killed, moving its parts there. */
+bool qk__is_changing(const char *folder);
+
 /* What decided the contents of the captures in an output folder, NULL if none tells. To be
  * released with json_decref. A capture.json that is there and cannot be read is an error that names it. */
 struct json_t;

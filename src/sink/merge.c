@@ -26,7 +26,6 @@ typedef struct merging {
     const input *whole; /* NULL: none is */
     input *inputs;
     size_t count;
-    const char *output;
 } merging;
 
 static void release_merging(merging *m)
@@ -178,8 +177,27 @@ static qk_status copy_bytes(const char *from, const char *to, qk_error *err)
     return status;
 }
 
-/* A second name for the file, or a copy on another disk. What is wrong with it is said here, where its folder is
- * known. */
+/* On another disk: a copy, which becomes a unit by a rename. Begun among the units, it would be swept by whoever begins
+ * meanwhile, since nobody has it locked. */
+static qk_status copy_block(const char *from, const char *name, const char *to,
+                            const qk_sink *sink, qk_error *err)
+{
+    char *beside = qk__path_join(sink->partial, name);
+    qk_status status = beside ? copy_bytes(from, beside, err) : qk__nomem(err);
+    if (status == QK_OK && rename(beside, to) != 0 && !qk__is_file(to))
+        status =
+            qk__fail(err, QK_ERR_IO, "%s: cannot move to %s: %s", beside, to, strerror(errno));
+    free(beside);
+    return status;
+}
+
+/* Another name for the file, in place of what an earlier merge gave. */
+static bool link_block(const char *from, const char *to)
+{
+    return link(from, to) == 0 || (errno == EEXIST && unlink(to) == 0 && link(from, to) == 0);
+}
+
+/* What is wrong with it is said here, where its folder is known. */
 static qk_status give_block(const input *in, const char *name, const qk_sink *sink,
                             qk_error *err)
 {
@@ -192,7 +210,7 @@ static qk_status give_block(const input *in, const char *name, const qk_sink *si
                         "%s: remove it and run the shard that made it again", from);
     if (status == QK_OK) {
         close(fd);
-        status = link(from, to) == 0 ? QK_OK : copy_bytes(from, to, err);
+        status = link_block(from, to) ? QK_OK : copy_block(from, name, to, sink, err);
     }
     free(from);
     free(to);

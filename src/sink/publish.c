@@ -66,6 +66,27 @@ static qk_status clear_output(const char *output, qk_error *err)
     return qk__each_capture(output, qk__capture_remove, err);
 }
 
+/* Without leave to replace, all that may lie there is of this run, which was killed while it moved its parts. */
+static qk_status check_own(const qk_sink *sink, qk_error *err)
+{
+    const bool both = sink->stages[QK__POST] && sink->stages[QK__PRE];
+    qk_status status = QK_OK;
+    for (int i = 0; status == QK_OK && i < QK__PLACES; i++) {
+        char *folder = qk__place_folder(sink->settings.output, i);
+        if (!folder)
+            return qk__nomem(err);
+        bool own = both == (i > 0) &&
+                   (qk__is_changing(folder) || qk__is_capture_of(folder, sink->fingerprint));
+        if (qk__holds_capture(folder) && !own)
+            status = qk__fail(err, QK_ERR_EXISTS,
+                              "%s: another capture came here while this one was made: move it "
+                              "away and run the command again",
+                              folder);
+        free(folder);
+    }
+    return status;
+}
+
 static qk_status move_below(const char *from, const char *to, const char *name, qk_error *err)
 {
     char *source = qk__path_join(from, name);
@@ -130,6 +151,8 @@ qk_status qk__output_publish(qk_sink *sink, qk_error *err)
         QK_TRY(publish_at_once(sink, &done, err));
     if (done)
         return QK_OK;
+    if (old && !sink->replaces)
+        QK_TRY(check_own(sink, err));
     if (old)
         QK_TRY(clear_output(output, err));
     QK_TRY(publish_pieces(sink, false, err));

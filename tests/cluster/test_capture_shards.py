@@ -68,6 +68,20 @@ def test_some_shards_then_all_by_one(program, made, tmp_path):
     assert files_of(tmp_path / "out") == whole
 
 
+def test_a_capture_that_came_meanwhile_stays(program, made, tmp_path):
+    """Between two shards, in the folder or where one of its stages would lie: nobody gave leave to replace it."""
+    words, whole = made("rows")
+    run_shard(program, 0, 2, *words, "-o", tmp_path / "out")
+    run_shard(program, 0, 1, *words, "-o", tmp_path / "out" / "post")
+    said = subprocess.run([program, *map(str, words), "-o", tmp_path / "out", "--shard", "1/2"], env=quiet_environment(),
+                          capture_output=True, text=True)
+    assert said.returncode == 1 and "another capture came here" in said.stderr and str(tmp_path / "out" / "post") in said.stderr
+    assert files_of(tmp_path / "out" / "post") == whole
+    (tmp_path / "out" / "post").rename(tmp_path / "elsewhere")
+    run_shard(program, 1, 2, *words, "-o", tmp_path / "out")
+    assert files_of(tmp_path / "out") == whole
+
+
 @pytest.mark.test_all
 def test_killed(program, made, tmp_path):
     """A shard, and merging: no capture that is not whole, and the same command goes on."""
