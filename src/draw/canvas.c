@@ -330,7 +330,10 @@ void qk__draw_text(qk__canvas *canvas, const char *markup, double x, double y, q
     put(canvas, ">");
     if (type.whole) {
         char *whole = qk__unmarked(type.whole), *safe = whole ? qk__escape(whole) : NULL;
-        emit(canvas, "<title>%s</title>", safe ? safe : "");
+        if (safe)
+            emit(canvas, "<title>%s</title>", safe);
+        else if (canvas->status == QK_OK)
+            canvas->status = qk__nomem(&canvas->err);
         free(whole);
         free(safe);
     }

@@ -71,9 +71,10 @@ static void spell_tic(char out[QK__NUMBER_TEXT], const qk__tic_style *style, dou
     if (!format) {
         int digits = (int)fmax(0, -floor(log10(step) + 1e-9));
         if (fabs(step * pow(10, digits) - round(step * pow(10, digits))) > 1e-6)
-            digits++; /* 2.5 */
-        if (largest >= 1e6 || digits > 5)
-            snprintf(own, sizeof own, "%%g");
+            digits++;                     /* 2.5 */
+        if (largest >= 1e6 || digits > 5) /* as many as tell neighbours apart */
+            snprintf(own, sizeof own, "%%.%dg",
+                     (int)fmin(17, fmax(6, 1 + floor(log10(largest / step) + 1e-9))));
         else
             snprintf(own, sizeof own, "%%.%df", digits);
         format = own;
@@ -225,7 +226,8 @@ void qk__number_tics(const qk__plot *plot, qk__edge side, double least, double s
         decade_tics(plot, side, &style);
         return;
     }
-    if (!(high > low) || !isfinite(high - low))
+    /* a range of less has no numbers to put on it */
+    if (!(high - low > 1e-12 * fmax(fabs(low), fabs(high))) || !isfinite(high - low))
         return;
     if (!(step > 0))
         step = qk__round_step((high - low) / fmax(1, floor(length / least)));

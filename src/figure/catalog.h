@@ -34,7 +34,6 @@ typedef enum qk__role {
     QK__AS_COLUMN, /* queries, keys, or neither */
     QK__FIRST,     /* those of queries and keys for two that are compared */
     QK__SECOND,
-    QK__ACCENT,
     QK__TINT,
     QK__REST,
     QK__GREY,

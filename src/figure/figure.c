@@ -79,12 +79,16 @@ const char *qk__figure_escape(qk__figure *figure, const char *text)
 
 const char *qk__figure_format(qk__figure *figure, const char *fmt, ...)
 {
-    char text[1024];
     va_list args;
     va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
+    int length = vsnprintf(NULL, 0, fmt, args);
     va_end(args);
-    return keep(figure, qk__strdup(text));
+    char *text = length >= 0 ? qk__calloc((size_t)length + 1, 1) : NULL;
+    va_start(args, fmt);
+    if (text)
+        vsnprintf(text, (size_t)length + 1, fmt, args);
+    va_end(args);
+    return keep(figure, text);
 }
 
 /* ---- rows ------------------------------------------------------------------------------- */
@@ -107,7 +111,7 @@ static qk_status put_place(qk__buffer *out, const char *name, double number, qk_
 static qk_status put_row(qk__buffer *out, const qk__told *row, qk_error *err)
 {
     if (out->size == 0)
-        QK_TRY(qk__buffer_printf(out, err, "panel,series,x,y,low,high,value\n"));
+        QK_TRY(qk__buffer_printf(out, err, QK__DATA_HEADER));
     QK_TRY(put_text_field(out, row->panel, ',', err));
     QK_TRY(put_text_field(out, row->series, ',', err));
     QK_TRY(put_place(out, row->x_name, row->x, err));
@@ -133,10 +137,4 @@ void qk__tell_range(qk__figure *figure, const char *panel, const char *series, d
                     double y, double low, double high)
 {
     qk__tell(figure, &(qk__told){panel, series, NULL, NULL, x, y, low, high, NAN});
-}
-
-void qk__tell_cell(qk__figure *figure, const char *panel, const char *x, const char *y,
-                   double value)
-{
-    qk__tell(figure, &(qk__told){panel, NULL, x, y, NAN, NAN, NAN, NAN, value});
 }

@@ -60,6 +60,7 @@ const char *qk__figure_format(qk__figure *figure, const char *fmt, ...)
 
 /* ---- the numbers ------------------------------------------------------------------------ */
 
+#define QK__DATA_HEADER "panel,series,x,y,low,high,value\n"
 /* What a row says, in the order of its columns: in which panel, of what, where, how much. Texts are markup. A
  * place is a number or a name; NaN is an empty field. */
 typedef struct qk__told {
@@ -68,13 +69,11 @@ typedef struct qk__told {
     double x, y, low, high, value; /* value: of a cell */
 } qk__told;
 void qk__tell(qk__figure *figure, const qk__told *row);
-/* A point of a curve or a cloud; with an interval; of a named place; a cell. */
+/* A point of a curve or a cloud; with an interval. */
 void qk__tell_point(qk__figure *figure, const char *panel, const char *series, double x,
                     double y);
 void qk__tell_range(qk__figure *figure, const char *panel, const char *series, double x,
                     double y, double low, double high);
-void qk__tell_cell(qk__figure *figure, const char *panel, const char *x, const char *y,
-                   double value);
 
 /* ---- files ------------------------------------------------------------------------------ */
 

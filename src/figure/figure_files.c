@@ -238,6 +238,28 @@ static qk_status write_in(const qk__figure *figure, const char *staging, const c
     return qk__figure_settle(figure->name, staging, folder, err);
 }
 
+/* A figure called heads would take the place of the table heads.csv. */
+static qk_status check_data(const char *folder, const char *figure, qk_error *err)
+{
+    enum { SIZE = sizeof QK__DATA_HEADER - 1 };
+    char *path = part_path(folder, figure, "csv"), begin[SIZE];
+    if (!path)
+        return qk__nomem(err);
+    FILE *file = fopen(path, "rbe");
+    bool ours = !file || (fread(begin, 1, SIZE, file) == SIZE &&
+                          memcmp(begin, QK__DATA_HEADER, SIZE) == 0);
+    if (file)
+        fclose(file);
+    qk_status status =
+        ours ? QK_OK
+             : qk__fail(err, QK_ERR_EXISTS,
+                        "%s is there and is not of a figure: give the figure another name, or "
+                        "another folder",
+                        path);
+    free(path);
+    return status;
+}
+
 bool qk__is_figure_name(const char *name)
 {
     static const char plain[] =
@@ -261,6 +283,7 @@ qk_status qk__figure_write(qk__figure *figure, const char *folder,
                         "'%s' cannot name a figure: a name has only letters, digits and . _ -",
                         figure->name);
     QK_TRY(qk__make_dirs(folder, err));
+    QK_TRY(qk__context(err, check_data(folder, figure->name, err), "figure %s", figure->name));
     qk_status status = qk__stage_below(folder, "", figure->name, &staging, err);
     if (status == QK_OK) {
         status = write_in(figure, staging, folder, settings->formats, err);

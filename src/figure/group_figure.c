@@ -56,7 +56,7 @@ static plot find_points(qk__figure *figure, const qk__group_curves *all,
         const char *column = qk__figure_escape(figure, curve->column);
         qk__tell_range(figure, panel, column, of->heads, of->delta, of->delta_lo, of->delta_hi);
         if (isfinite(of->random))
-            qk__tell_range(figure, panel, qk__figure_format(figure, "random (%.200s)", column),
+            qk__tell_range(figure, panel, qk__figure_format(figure, "random (%s)", column),
                            of->heads, of->random, of->random_least, of->random_most);
     }
     p.power = qk__power_for(qk__find_field("remove_loss"), fmax(-p.loss.low, p.loss.high));

@@ -139,7 +139,8 @@ static void draw_hill_rows(qk__figure *figure, const qk__families *all,
 
 /* A hill per model: from the axis for a single one, else each from a line of its own. */
 static void put_hills(qk__figure *figure, const qk__families *all, const qk__family *family,
-                      const bins *of, const outline *outlines, const qk__plot *plot, bool rows)
+                      const bins *of, const outline *outlines, const qk__plot *plot, bool rows,
+                      double factor)
 {
     double scale = !rows ? 1 : of->highest > 0 ? REACH / of->highest : 0;
     for (size_t m = 0; m < family->count; m++) {
@@ -150,8 +151,8 @@ static void put_hills(qk__figure *figure, const qk__families *all, const qk__fam
         qk__model_color(figure, all, family, m, color);
         for (size_t i = 0; i < hill.count; i++) {
             qk__tell_point(figure, qk__figure_escape(figure, family->name),
-                           qk__figure_escape(figure, family->models[m]->label), hill.x[i],
-                           hill.y[i]);
+                           qk__figure_escape(figure, family->models[m]->label),
+                           hill.x[i] / factor, hill.y[i] * factor);
             hill.y[i] = base + scale * hill.y[i];
             floor_of[i] = base;
         }
@@ -205,7 +206,7 @@ static void draw_hills(qk__figure *figure, const qk__families *all, const qk__sh
     }
     qk__line_up(&plot, 0, qk__guide(figure));
     if (outlines)
-        put_hills(figure, all, family, of, outlines, &plot, rows);
+        put_hills(figure, all, family, of, outlines, &plot, rows, power->factor);
     qk__draw_sides(&plot, 1u << QK__BELOW | 1u << QK__LEFT);
 }
 

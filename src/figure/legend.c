@@ -44,9 +44,8 @@ static void put_sample(qk__figure *figure, const qk__entry *entry, double x, dou
     if (entry->sign == QK__AREA)
         qk__draw_rect(canvas, x - 6 * em, y - 5 * em, 12 * em, 10 * em,
                       (qk__pen){.fill = entry->color, .opacity = entry->opacity});
-    else if (entry->sign == QK__LINE || entry->sign == QK__DASHES)
-        qk__draw_line(canvas, x - 16 * em, y, x + 6 * em, y,
-                      entry->sign == QK__LINE ? line : qk__guide(figure));
+    else if (entry->sign == QK__LINE)
+        qk__draw_line(canvas, x - 16 * em, y, x + 6 * em, y, line);
     else
         qk__draw_sign(canvas, (qk__sign)entry->sign, x, y, 4.2 * em, entry->color, 0);
 }

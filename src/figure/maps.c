@@ -52,20 +52,30 @@ static bool is_unsure(const qk__map *map, size_t i)
     return map->pairs && map->pairs[i] > 0 && map->pairs[i] < map->enough;
 }
 
+/* A label that was cut is told whole. */
+static const char *whole_label(const qk__figure *figure, const char *markup)
+{
+    const char *whole = markup ? qk__whole_of(figure, markup) : NULL;
+    return whole ? whole : markup;
+}
+
 /* Where a cell is: its label, what it is from, or how far its axis is there. */
 static void tell_cell(qk__figure *figure, const qk__map *map, size_t i)
 {
     const size_t row = i / map->columns, column = i % map->columns;
     const double unit = map->unit > 0 ? map->unit : 1;
-    const qk__told told = {
-        .panel = map->title ? map->title : map->name,
-        .x_name = map->column_labels && !map->from ? map->column_labels[column] : NULL,
-        .y_name = map->row_labels && !map->from ? map->row_labels[row] : NULL,
-        .x = map->from ? map->from[i][0] : (double)column * unit,
-        .y = map->from ? map->from[i][1] : (double)row * unit,
-        .low = NAN,
-        .high = NAN,
-        .value = map->values[i]};
+    const qk__told told = {.panel = whole_label(figure, map->title ? map->title : map->name),
+                           .x_name = map->column_labels && !map->from
+                                         ? whole_label(figure, map->column_labels[column])
+                                         : NULL,
+                           .y_name = map->row_labels && !map->from
+                                         ? whole_label(figure, map->row_labels[row])
+                                         : NULL,
+                           .x = map->from ? map->from[i][0] : (double)column * unit,
+                           .y = map->from ? map->from[i][1] : (double)row * unit,
+                           .low = NAN,
+                           .high = NAN,
+                           .value = map->values[i]};
     if (isfinite(map->values[i]))
         qk__tell(figure, &told);
 }

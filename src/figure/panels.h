@@ -69,7 +69,7 @@ typedef struct qk__entry {
     int sign;       /* a qk__sign, or one of those below */
     double opacity; /* 0: opaque */
 } qk__entry;
-enum { QK__AREA = -1, QK__LINE = -2, QK__DASHES = -3, QK__MAX_ENTRIES = 64 };
+enum { QK__AREA = -1, QK__LINE = -2, QK__MAX_ENTRIES = 64 };
 
 typedef struct qk__legend {
     size_t count, columns;

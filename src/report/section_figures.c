@@ -113,18 +113,13 @@ static void put_claims(const gallery *g, const char *kind)
     qk__close(g->page, said ? "ul" : "");
 }
 
-static void put_drawn(const gallery *g, const qk__drawn *drawn)
-{
-    qk__put_drawn(g->page, drawn);
-}
-
 static void put_single(const gallery *g, const qk__drawn *drawn)
 {
     const qk__figure_kind *kind = drawn->kind;
     size_t together = qk__num_checkpoints(g->report->results);
     qk__open(g->page, "figure.%s#fig-%s", kind->width <= MAX_BESIDE ? "beside" : "wide",
              drawn->name);
-    put_drawn(g, drawn);
+    qk__put_drawn(g->page, drawn);
     qk__open(g->page, "figcaption");
     qk__put(g->page, "b", "%s.", kind->title);
     qk__say(g->page, " %s", kind->caption);
@@ -219,7 +214,7 @@ static size_t put_several(const gallery *g, size_t first)
     for (size_t i = first; i < end; i++) {
         const qk__drawn *drawn = g->items[i].drawn;
         qk__open(g->page, "figure#fig-%s", drawn->name);
-        put_drawn(g, drawn);
+        qk__put_drawn(g->page, drawn);
         small_end(g, drawn->model->label, drawn->name);
     }
     qk__close(g->page, "div div");

@@ -195,6 +195,8 @@ def test_many_models(qkscope, study, tables):
 @pytest.mark.cases(99)
 @pytest.mark.parametrize("options, code, words", [
     (["--where", "catgory == 'mixed'"], 2, "where: character 1: there is no column 'catgory' (did you mean category?)"),
+    (["--where", "category = 'position_dominated' and r_q < 2"], 2, "no category 'position_dominated' (did you mean position-dominated?)"),
+    (["--where", "category = 'Mixd'"], 2, "no category 'Mixd' (did you mean mixed?)"),
     (["--where", "layer ="], 2, "syntax error"), (["--where", "r_q > 0; select 1"], 2, "syntax error"),
     (["--where", "r_q > ?"], 2, "no expression"), (["--sort", "r_q, r_k"], 2, "row value"),
     (["--where", "category == mixed"], 2, "character 13: there is no column 'mixed' (did you mean model?); a text stands in single quotes: 'mixed'"),

@@ -2,6 +2,7 @@
 /* Texts are measured, cut and escaped; tics of any axis stand apart; a PNG has what was drawn. */
 #include "tests/unit.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <zlib.h>
@@ -152,6 +153,10 @@ static void test_tics_never_touch(void **state)
     check_axis(0, 0, 100, true, false);
     check_axis(-HUGE_VAL, HUGE_VAL, 100, true, false);
     check_axis(NAN, NAN, 100, true, false);
+    check_axis(1, 1 + DBL_EPSILON, 100, true, false); /* no loop that never ends */
+    check_axis(1e17, 1e17 + 16, 100, false, false);
+    check_axis(0.5, 0.5000005, 400, true, false);
+    check_axis(1e6, 1000005, 400, true, false);
 }
 
 static void test_numbers_have_a_proper_minus(void **state)

@@ -27,6 +27,8 @@ def test_names_of_models_are_text(qkscope, tmp_path, phases):
         for label in map(clean, HOSTILE):
             assert any(text.startswith(label[:8]) and text.endswith(label[-6:]) for text in shown), (name, label, shown)
     assert {row["x"] for row in told(figures / "rotation-02-drift-correlation")} == set(map(clean, HOSTILE)), "the file has the whole"
+    assert {row["y"] for row in told(figures / "pca-03-layer-heatmap-rq")} == set(map(clean, HOSTILE))
+    assert {row["panel"] for row in told(figures / "map-01-r-q")} == set(map(clean, HOSTILE))
     for drawing in figures.glob("*.svg"):
         assert not re.search(r"<script|<foreignObject|\bon\w+=|\bid=|url\(|href=\"(?!data:image/png;base64,)", drawing.read_text()), drawing
     assert len(drawn(figures, "plasticity-02")) == len(HOSTILE) and not list(tmp_path.rglob("[xy]"))

@@ -97,7 +97,7 @@ def test_densities_of_bias(cross):
             np.testing.assert_array_equal(before[1:], after[:-1])
             width = (edges[-1] - edges[0]) / (len(edges) - 1)
             np.testing.assert_allclose(edges / width, np.round(edges / width), atol=1e-3)
-            counts, _ = np.histogram(1000 * known(heads, "bias_strength"), edges)
+            counts, _ = np.histogram(known(heads, "bias_strength"), edges)
             assert before[0] == 0 and after[-1] == 0 and counts.sum() == len(known(heads, "bias_strength"))
             np.testing.assert_allclose(after[:-1], counts / counts.sum() / width, rtol=1e-4)
     assert next(found, None) is None and "Bias strength × 103" in labels  # 3 is raised
@@ -111,4 +111,4 @@ def test_a_far_head_does_not_squeeze_the_histogram(qkscope, tmp_path):
     write_results(tmp_path, rows, tables=("rotation",))
     figure = draw(qkscope, tmp_path) / "rotation-04-bias-histograms"
     assert any(text.endswith("% of heads above 0, 1 beyond the range") for text in svg_texts(figure))
-    assert told(figure)[-1]["x"] < 2000 * np.sort(values(rows, "bias_strength"))[-2]
+    assert told(figure)[-1]["x"] < 2 * np.sort(values(rows, "bias_strength"))[-2]

@@ -356,3 +356,14 @@ def test_runs_at_once_in_one_folder(program, tmp_path):
         assert run.returncode == 0, err
     assert sorted(p.name for p in out.glob("*.svg")) == [f"scatter-pca-l00h{h:02}.svg"
                                                          for h in range(4)]
+
+
+def test_a_figure_does_not_replace_a_table(qkscope, tmp_path):
+    """NAME.csv of a figure called as a table is."""
+    table = tmp_path / "heads.csv"
+    table.write_text("model,layer\nm,0\n")
+    said = qkscope("scatter", EXAMPLE, "--heads", "0:0", "-o", tmp_path / "heads.svg", expect=1)
+    assert f"{table} is there and is not of a figure" in said.err and table.read_text() == "model,layer\nm,0\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["heads.csv"]
+    for _ in range(2):
+        qkscope("scatter", EXAMPLE, "--heads", "0:0", "-o", tmp_path / "other.svg", expect=0)
