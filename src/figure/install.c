@@ -27,15 +27,16 @@ static bool is_in_catalog(const char *name)
     return false;
 }
 
-static bool was_drawn(const qk__drawn_list *drawn, const char *name)
+/* Also where it failed: then the older one stays. */
+static bool applies(const qk__drawn_list *drawn, const char *name)
 {
     for (size_t i = 0; i < drawn->count; i++)
-        if (drawn->items[i].status == QK_OK && strcmp(drawn->items[i].name, name) == 0)
+        if (strcmp(drawn->items[i].name, name) == 0)
             return true;
     return false;
 }
 
-/* Figures of the catalog that do not apply now, or failed; what has another name stays. */
+/* Figures of the catalog that do not apply now; what has another name stays. */
 static qk_status remove_stale(const qk__drawn_list *drawn, const char *staging,
                               const char *folder, qk_error *err)
 {
@@ -48,7 +49,7 @@ static qk_status remove_stale(const qk__drawn_list *drawn, const char *staging,
         if (length == 0)
             continue;
         name[length] = 0;
-        if (is_in_catalog(name) && !was_drawn(drawn, name)) /* so it is not in staging */
+        if (is_in_catalog(name) && !applies(drawn, name)) /* so it is not in staging */
             status = qk__figure_settle(name, staging, folder, err);
     }
     qk__names_free(&names);

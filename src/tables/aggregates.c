@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Aggregates that SQLite lacks: median, quantile, corr, slope, sd; and an avg whose rounding errors do not show. */
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "base/error.h"
@@ -13,11 +14,28 @@ typedef struct values {
     size_t count, capacity;
 } values;
 
+/* Whether a value counts: an empty one does not; a text, which SQLite would take for 0, is a mistake. */
+static bool is_number(sqlite3_context *context, sqlite3_value *value)
+{
+    const int type = sqlite3_value_numeric_type(value);
+    if (type == SQLITE_TEXT || type == SQLITE_BLOB)
+        sqlite3_result_error(
+            context, "a mean, median or the like is of numbers, and this is a text", -1);
+    return type == SQLITE_INTEGER || type == SQLITE_FLOAT;
+}
+
+/* NaN: it is no number. */
+static double share_of(sqlite3_value *value)
+{
+    const int type = sqlite3_value_type(value);
+    return type == SQLITE_FLOAT || type == SQLITE_INTEGER ? sqlite3_value_double(value) : NAN;
+}
+
 /* quantile(x, p), or median(x). */
 static void add_value(sqlite3_context *context, int count, sqlite3_value **arguments)
 {
     values *v = sqlite3_aggregate_context(context, sizeof *v);
-    if (!v || sqlite3_value_numeric_type(arguments[0]) == SQLITE_NULL)
+    if (!v || !is_number(context, arguments[0]))
         return;
     if (v->count == v->capacity) { /* SQLite's memory, so that it counts */
         size_t room = v->capacity > 0 ? 2 * v->capacity : 64;
@@ -29,7 +47,8 @@ static void add_value(sqlite3_context *context, int count, sqlite3_value **argum
         v->items = grown;
         v->capacity = room;
     }
-    v->share = count > 1 ? sqlite3_value_double(arguments[1]) : 0.5;
+    double share = count > 1 ? share_of(arguments[1]) : 0.5;
+    v->share = v->count == 0 || share == v->share ? share : NAN; /* one for all rows */
     v->items[v->count++] = sqlite3_value_double(arguments[0]);
 }
 
@@ -46,7 +65,8 @@ static void end_values(sqlite3_context *context)
     if (!v || v->count == 0) {
         sqlite3_result_null(context);
     } else if (!(v->share >= 0 && v->share <= 1)) {
-        sqlite3_result_error(context, "quantile: the share is from 0 to 1", -1);
+        sqlite3_result_error(
+            context, "quantile: the share is a number from 0 to 1, the same for all rows", -1);
     } else {
         qsort(v->items, v->count, sizeof *v->items, compare);
         double at = v->share * (double)(v->count - 1);
@@ -87,7 +107,7 @@ static void add_pair(sqlite3_context *context, int count, sqlite3_value **argume
 {
     moments *m = sqlite3_aggregate_context(context, sizeof *m);
     for (int i = 0; i < count; i++)
-        if (sqlite3_value_numeric_type(arguments[i]) == SQLITE_NULL)
+        if (!is_number(context, arguments[i]))
             return;
     if (!m)
         return;
@@ -111,7 +131,7 @@ static void add_plain(sqlite3_context *context, int count, sqlite3_value **argum
 {
     moments *m = sqlite3_aggregate_context(context, sizeof *m);
     (void)count;
-    if (!m || sqlite3_value_type(arguments[0]) == SQLITE_NULL)
+    if (!m || !is_number(context, arguments[0]))
         return;
     m->count++;
     add(&m->x, sqlite3_value_double(arguments[0]));
@@ -122,7 +142,7 @@ static void take_plain(sqlite3_context *context, int count, sqlite3_value **argu
 {
     moments *m = sqlite3_aggregate_context(context, sizeof *m);
     (void)count;
-    if (!m || sqlite3_value_type(arguments[0]) == SQLITE_NULL)
+    if (!m || !is_number(context, arguments[0]))
         return;
     m->count--;
     add(&m->x, -sqlite3_value_double(arguments[0]));
@@ -156,9 +176,9 @@ static void end_avg(sqlite3_context *context)
 static void end_sd(sqlite3_context *context)
 {
     const moments *m = moments_of(context, 2);
-    end_with(context,
-             m ? sqrt(fmax(0, product(&m->xx, &m->x, &m->x, m->count) / (double)(m->count - 1)))
-               : NAN);
+    const double square =
+        m ? product(&m->xx, &m->x, &m->x, m->count) / (double)(m->count - 1) : NAN;
+    end_with(context, sqrt(square < 0 ? 0 : square));
 }
 
 static void end_slope(sqlite3_context *context)

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <qkscope/stats.h>
-
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/json_build.h"
@@ -412,39 +410,6 @@ static qk_status list_rows(const head_list *l, qk_columns **columns, qk_error *e
     return status;
 }
 
-/* A list that is empty looks like an answer: a text that is nearly a category is a misspelt one. */
-static qk_status check_category(const char *text, size_t length, qk_error *err)
-{
-    qk__guess guess = qk__guess_begin(text, length);
-    for (int i = 0; i < QK_NUM_CATEGORIES; i++) {
-        const char *name = qk_category_name((qk_category)i);
-        if (strlen(name) == length && memcmp(name, text, length) == 0)
-            return QK_OK;
-        qk__guess_try(&guess, name);
-    }
-    return guess.nearest ? qk__fail(err, QK_ERR_ARGUMENT,
-                                    "where: there is no category '%.*s' (did you mean %s?)",
-                                    (int)length, text, guess.nearest)
-                         : QK_OK;
-}
-
-static qk_status check_categories(const head_list *l, qk_error *err)
-{
-    bool read = false;
-    for (size_t i = 0; i < l->count; i++)
-        read |= l->columns[i].column->column &&
-                l->columns[i].column->column->storage == QK__CATEGORY;
-    const char *at = read && l->query->where ? strchr(l->query->where, '\'') : NULL;
-    while (at) {
-        const char *text = at + 1, *end = strchr(text, '\'');
-        if (!end)
-            return QK_OK;
-        QK_TRY(check_category(text, (size_t)(end - text), err));
-        at = strchr(end + 1, '\'');
-    }
-    return QK_OK;
-}
-
 /* ---- totals ----------------------------------------------------------------------------- */
 
 static qk_status tell_lengths(const head_list *l, const char *set, qk_head_side *side,
@@ -520,8 +485,9 @@ qk_status qk_head_list(const qk_head_query *query, qk_columns **columns, qk_head
         status = tell_side(&l, i, &totals->sides[i], err);
     if (status == QK_OK)
         status = list_rows(&l, columns, err);
-    if (status == QK_OK && qk_columns_num_rows(*columns) == 0)
-        status = check_categories(&l, err);
+    if (status == QK_OK && query->where && qk_columns_num_rows(*columns) == 0)
+        /* an empty list looks like an answer */
+        status = qk__context(err, qk__check_categories(query->where, err), "where");
     if (status != QK_OK)
         qk_columns_free(columns);
     qk__store_close(&l.store);

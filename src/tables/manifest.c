@@ -237,9 +237,11 @@ qk_status qk__manifest_verify(const qk__manifest *manifest, const char *folder, 
     QK_TRY(qk__manifest_check(manifest, folder, err));
     QK_TRY(qk__manifest_changes(manifest, folder, &changes, err));
     const char *change = json_string_value(json_array_get(changes, 0));
-    qk_status status = change ? qk__fail(err, QK_ERR_INCONSISTENT,
-                                         "%s/%s; run the analysis again", folder, change)
-                              : QK_OK;
+    qk_status status =
+        change ? qk__fail(err, QK_ERR_INCONSISTENT,
+                          "%s/%s; run the analysis again, or take it as it is (--force)",
+                          folder, change)
+               : QK_OK;
     json_decref(changes);
     return status;
 }
@@ -255,8 +257,9 @@ qk_status qk__manifest_verify_table(const qk__manifest *manifest, const char *fo
         status = compare_table(folder, table, was, changes, err);
     const char *change = json_string_value(json_array_get(changes, 0));
     if (status == QK_OK && change)
-        status =
-            qk__fail(err, QK_ERR_INCONSISTENT, "%s/%s; run the analysis again", folder, change);
+        status = qk__fail(err, QK_ERR_INCONSISTENT,
+                          "%s/%s; run the analysis again, or take it as it is (--force)",
+                          folder, change);
     json_decref(changes);
     return status;
 }

@@ -107,9 +107,8 @@ qk_status qk__sql_fail(qk__store *t, int code, qk_error *err)
         return qk__fail(err, QK_ERR_CANCELLED, "cancelled");
     if (t->stopped == QK__STOP_TIME)
         return qk__fail(err, QK_ERR_UNSUPPORTED,
-                        "the statement is not done after %g seconds (a join without a "
-                        "condition?); allow more of "
-                        "them, or ask for less",
+                        "the statement is not done after %g s (a join without a condition?): "
+                        "ask for less, or allow more (--seconds)",
                         t->seconds);
     if (t->stopped == QK__STOP_MEMORY)
         return qk__fail(err, QK_ERR_UNSUPPORTED,

@@ -2,7 +2,7 @@
 /* The store from within: its tables, what a statement wants of them, and who fills them. store.c leads; sql.c runs
  * statements, table_folder.c finds files, layout.c says which tables and columns there are, fill_csv.c reads files,
  * fill_heads.c puts tables together, result_rows.c makes columns of what a statement finds, aggregates.c has the
- * functions that SQLite lacks. */
+ * functions that SQLite lacks, category_texts.c finds misspelt categories. */
 #ifndef QK_TABLES_STORE_H
 #define QK_TABLES_STORE_H
 
@@ -113,6 +113,9 @@ QK_MUST_CHECK qk_status qk__tell_of_model(qk__store_set *set, const char *name, 
 QK_MUST_CHECK qk_status qk__store_add_model(qk__store_set *set, const char *name,
                                             qk_error *err);
 qk__fill qk__fill_csv, qk__fill_models, qk__fill_ids, qk__fill_numbers, qk__fill_diff;
+
+/* Of a condition whose list is empty: fails where one of its texts is a misspelt category. */
+QK_MUST_CHECK qk_status qk__check_categories(const char *condition, qk_error *err);
 
 /* The rows that a statement has. */
 QK_MUST_CHECK qk_status qk__sql_rows(qk__store *t, sqlite3_stmt *statement, qk_columns **rows,

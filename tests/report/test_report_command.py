@@ -104,8 +104,11 @@ def test_no_results(qkscope, tmp_path):
 
 
 def test_figures_that_fail(qkscope, results, tmp_path):
+    qkscope("report", results, expect=0)
+    before = {path.name: path.read_bytes() for path in (results / "figures").iterdir()}
     path = fake_converter(tmp_path / "bin", "echo 'no pictures today' >&2\nexit 1\n")
     outcome = qkscope("report", results, "--format", "png", env=path, expect=3)
+    assert {path.name: path.read_bytes() for path in (results / "figures").iterdir()} == before, "the older figures stay"
     assert "no pictures today" in outcome.err and "0 figures" in outcome.out
     page = (results / "report.html").read_text()
     assert "Figures that could not be drawn" in page and "no pictures today" in page

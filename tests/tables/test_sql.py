@@ -83,7 +83,11 @@ def test_aggregates(qkscope, tmp_path):
     means = [row["m"] for row in ask(qkscope, tmp_path, "select avg(ev0) over (order by layer rows 1 preceding) m from heads where layer < 100 order by layer")]
     inside = x[:100].copy()
     np.testing.assert_allclose(means[1:9], [inside[i - 1:i + 1].mean() for i in range(1, 9)], rtol=1e-12)
-    assert "from 0 to 1" in qkscope("sql", tmp_path, "select quantile(ev0, 2) from heads", expect=2).err
+    for share in ("2", "null", "'abc'", "layer / 999.0"):
+        assert "from 0 to 1" in qkscope("sql", tmp_path, f"select quantile(ev0, {share}) from heads", expect=2).err
+    for call in ("median(model)", "sd(model)", "corr(ev0, model)", "avg(model)"):
+        assert "this is a text" in qkscope("sql", tmp_path, f"select {call} from heads", expect=2).err
+    assert one(qkscope, tmp_path, "select sd(ev0 * 1e200) from heads") is None  # its square is no number
 
 
 def test_models_in_the_order_of_their_list(qkscope, tmp_path):
@@ -213,10 +217,10 @@ ENDLESS = "with recursive t(x) as (select 1 union all select x + 1 from t)"
     ("select * from pragma_table_info('heads')", 2, "only SELECT"), ("insert into heads (layer) values (1)", 2, "only SELECT"),
     ("select length(zeroblob(1000000000))", 1, "more than 1048576 bytes"),
     ("select zeroblob(3)", 1, "bytes that are no text"),
-    (f"{ENDLESS} select count(*) from t", 1, "not done after 0.5 seconds"),
-    ("with recursive t(x) as (select zeroblob(800000) union all select x from t) select count(*) from t", 1, "not done after 0.5 seconds"),
-    (f"{ENDLESS} select median(x) from t", 1, "not done after 0.5 seconds"),
-    ("select count(*) from qk a, qk b, qk c, qk d, qk e", 1, "not done after 0.5 seconds"),
+    (f"{ENDLESS} select count(*) from t", 1, "not done after 0.5 s"),
+    ("with recursive t(x) as (select zeroblob(800000) union all select x from t) select count(*) from t", 1, "not done after 0.5 s"),
+    (f"{ENDLESS} select median(x) from t", 1, "not done after 0.5 s"),
+    ("select count(*) from qk a, qk b, qk c, qk d, qk e", 1, "not done after 0.5 s"),
     ("select " + "(" * 5000 + "1", 2, ""), ("select " + "1+" * 3000 + "1", 2, "")])
 def test_hostile_statements(qkscope, results, tmp_path, statement, code, words):
     before = sorted(path.name for path in results.iterdir())

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finds a misspelt category among the texts of a condition. */
+#include <string.h>
+
+#include <qkscope/stats.h>
+
+#include "base/error.h"
+#include "base/spelling.h"
+#include "tables/store.h"
+
+/* A text that is nearly a category, and is none. */
+static qk_status check_text(const char *text, size_t length, qk_error *err)
+{
+    qk__guess guess = qk__guess_begin(text, length);
+    for (int i = 0; i < QK_NUM_CATEGORIES; i++) {
+        const char *name = qk_category_name((qk_category)i);
+        if (strlen(name) == length && memcmp(name, text, length) == 0)
+            return QK_OK;
+        qk__guess_try(&guess, name);
+    }
+    return guess.nearest ? qk__fail(err, QK_ERR_ARGUMENT,
+                                    "there is no category '%.*s' (did you mean %s?)",
+                                    (int)length, text, guess.nearest)
+                         : QK_OK;
+}
+
+qk_status qk__check_categories(const char *condition, qk_error *err)
+{
+    const char *at = strchr(condition, '\'');
+    while (at) {
+        const char *text = at + 1, *end = strchr(text, '\'');
+        if (!end)
+            return QK_OK;
+        QK_TRY(check_text(text, (size_t)(end - text), err));
+        at = strchr(end + 1, '\'');
+    }
+    return QK_OK;
+}
