@@ -76,7 +76,7 @@ static double find_top(const double *sums, double *offset)
             most = offsets[d];
             *offset = d;
         }
-    for (int b = 0; b < QK_ATTENTION_SUMS - QK_ATTENTION_TOP_BINS; b++)
+    for (int b = 0; b < QK_ATTENTION_LOGIT - QK_ATTENTION_TOP_BINS; b++)
         if (bins[b] > most) {
             most = bins[b];
             *offset = QK_TOP_OFFSETS * exp2(b);

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Numbers of a head from its attention rows, written from docs/attention.md."""
 import numpy as np
-from attention_rows import attention, bin_of, entropy, far_keys, joined, sums_of_text
+from attention_rows import SHIFT, attention, bin_of, entropy, far_keys, joined, sums_of_text
 
 SHARES = ["sink_mass", "first_mass", "self_mass", "previous_mass", "no_key_mass", "near_mass", "local_mass",
           "far_mass", "duplicate_mass", "duplicate_uniform", "duplicate_mul", "induction_mass",
@@ -86,7 +86,7 @@ def expected(texts):
          "no_key_mass": mean([1 - a.sum() for _, _, a in rows]),
          "entropy": mean([entropy(a) for _, _, a in rows]),
          "participation": 1 / mean([(a**2).sum() for _, _, a in rows]),
-         "logit_max_mean": mean([np.log(a.max()) for _, _, a in rows]),
+         "logit_max_mean": mean([np.log(a.max()) + SHIFT for _, _, a in rows]),
          "information": mean([np.log(i + 1 - f) - entropy(a) for (_, i, a), f in zip(rows, low, strict=True)])}
     e["effective_keys"] = np.exp(e["entropy"])
     for name, first, last in (("near", 0, 7), ("local", 1, 63), ("far", 64, 10**9)):

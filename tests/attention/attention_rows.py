@@ -14,6 +14,7 @@ TOP_BINS = TOP_OFFSETS + OFFSETS
 LOGIT = TOP_BINS + BINS - 5
 LOGIT_MAX = LOGIT + 1
 SUMS = LOGIT_MAX + 1
+SHIFT = 9  # of scores, which weights do not show: sums of scores are larger than counts of rows
 
 
 def bin_of(distance):
@@ -45,11 +46,11 @@ def far_keys(i, window=0):
 
 
 def sums_of_row(a, i, tokens=None, window=0, scores=None):
-    """The vector of sums of row i; a: [n] its weights, of scores, or of their own logarithms."""
+    """The vector of sums of row i; a: [n] its weights, of scores, or of their own logarithms + SHIFT."""
     s = np.zeros(SUMS)
     low = max(0, i - window + 1) if window else 0
     seen = np.arange(low, i + 1)
-    s[LOGIT:] = np.log(a[seen].max()) if scores is None else scores[seen].max()
+    s[LOGIT:] = np.log(a[seen].max()) + SHIFT if scores is None else scores[seen].max()
 
     def put(name, value):
         s[AT[name]] = value

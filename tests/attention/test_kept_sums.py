@@ -6,7 +6,7 @@ import shutil
 import numpy as np
 import pytest
 from attention_oracle import NUMBERS, Text, expected
-from attention_rows import BINS, SUMS, bin_of, sums_of_text
+from attention_rows import BINS, SHIFT, SUMS, bin_of, sums_of_text
 from conftest import ROOT
 
 qk = pytest.importorskip("qkscope", reason="the Python package is not in this build")
@@ -79,7 +79,7 @@ def test_numbers_of_kept_sums(qkscope, capture, texts, tmp_path):
             if name == "distance_share" and want["far_information"] < 0.05:
                 want[name] = np.nan
             np.testing.assert_allclose(found, want[name], rtol=1e-9, atol=1e-9, err_msg=name)
-        assert float(head["logit_max"]) == pytest.approx(max(np.log(text.a.max()) for text in own), rel=1e-12)
+        assert float(head["logit_max"]) == pytest.approx(max(np.log(text.a.max()) for text in own) + SHIFT, rel=1e-12)
         assert (int(head["texts"]), int(head["rows"])) == (len(LENGTHS), sum(LENGTHS))
         kind = KINDS[int(head["layer"])][int(head["q_head"])]
         assert {"previous": "previous-token", "any": None}.get(kind, kind) in [*head["names"].split(), None]

@@ -104,25 +104,42 @@ def test_a_study(qkscope, schema, tmp_path):
     check_folder(tmp_path / "out" / "models" / "a", schema)
 
 
-def test_types_and_ranges(schema, tables):
-    """Every value is of its type and in its range; every column has values somewhere."""
-    for name in (p.name for p in tables.glob("*.csv")):
-        header, *rows = rows_of(tables / name)
-        assert {c["name"] for c in schema[name]["columns"] if c.get("option") != RESERVOIR} == set(header)
+def check_values(folder, schema, *, of_every_column):
+    for name in (p.name for p in folder.glob("*.csv")):
+        header, *rows = rows_of(folder / name)
         for column in (c for c in schema[name]["columns"] if c["name"] in header):
             i = header.index(column["name"])
             values = [row[i] for row in rows if row[i] != ""]
-            if column["name"] in ("rope_frequency", "sliding_window"):
+            if not values:
+                assert not of_every_column or column["name"] in ("rope_frequency", "sliding_window"), (name, column["name"])
                 continue
-            assert values, (name, column["name"])
             if column["type"] == "text":
                 allowed = column.get("range", "").split(", ")
                 assert "range" not in column or set(values) <= set(allowed)
                 continue
             numbers = [int(v) if column["type"] == "integer" else float(v) for v in values]
-            low, _, high = column.get("range", "").partition(" ..")
+            low, _, high = (end.strip() for end in column.get("range", "").partition(".."))
             assert min(numbers) >= float(low or -math.inf) - 1e-9, (name, column["name"])
             assert max(numbers) <= float(high or math.inf) + 1e-9, (name, column["name"])
+
+
+def test_types_and_ranges(schema, tables):
+    """Every value is of its type and in its range; every column has values somewhere."""
+    for name in (p.name for p in tables.glob("*.csv")):
+        assert {c["name"] for c in schema[name]["columns"] if c.get("option") != RESERVOIR} == set(rows_of(tables / name)[0])
+    check_values(tables, schema, of_every_column=True)
+
+
+def test_ranges_of_a_model(qkscope, schema, tmp_path):
+    """Of tables that a capture of rows alone does not have: attention, sums, ablations."""
+    model = ["--model", ROOT / "examples" / "kjv-tiny" / "step-2004", "--layers", "0,3"]
+    qkscope("capture", *model, "--text", ROOT / "examples" / "kjv-tiny" / "passages.jsonl", "--max-texts", 6, "--sampler", "all",
+            "--keep", "rows,attention", "-o", tmp_path / "capture", expect=0)
+    qkscope("analyze", tmp_path / "capture", "-o", tmp_path / "out", "--ci", 95, expect=0)
+    qkscope("ablate", *model, "--text", "repeat:24x2:6", "-o", tmp_path / "out" / "ablation", expect=0)
+    for folder, table in ((tmp_path / "out", "attention.csv"), (tmp_path / "out" / "ablation", "ablation_heads.csv")):
+        assert (folder / table).is_file()
+        check_values(folder, schema, of_every_column=False)
 
 
 # ---- against the documentation ---------------------------------------------------------------
