@@ -9,6 +9,7 @@ import math
 import pathlib
 import re
 import select
+import shutil
 import subprocess
 import sys
 import time
@@ -163,6 +164,16 @@ def unprivileged(qkscope, program):
         return qkscope
     return functools.partial(qkscope, "--bounding-set=-dac_override,-dac_read_search", program,
                              executable="setpriv")
+
+
+@pytest.fixture(scope="session")
+def comma_locale(tmp_path_factory):
+    """The environment in which a program that calls setlocale writes 0,5: of a locale that is compiled here."""
+    folder = tmp_path_factory.mktemp("locale")
+    if not shutil.which("localedef") or subprocess.run(["localedef", "-i", "de_DE", "-f", "UTF-8", folder / "de_DE.UTF-8"],
+                                                       capture_output=True).returncode > 1:
+        pytest.skip("localedef compiles no locale with a decimal comma")
+    return {"LC_ALL": "de_DE.UTF-8", "LOCPATH": str(folder)}
 
 
 def on_terminal(words, stream, env=None):

@@ -2,12 +2,17 @@
 /* Numbers as the shortest text that reads back as the same number, and fields of CSV tables. */
 #include "base/number.h"
 
+#include <locale.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef __APPLE__
+#include <xlocale.h>
+#endif
 
 #include "base/error.h"
 
@@ -156,6 +161,21 @@ static size_t format_by_printf(double value, char text[QK_NUMBER_SIZE])
         snprintf(text, QK_NUMBER_SIZE, "%.17g", value);
     }
     return undo_locale(text);
+}
+
+int qk__print_plain(char *out, size_t size, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    const locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    const locale_t before = plain ? uselocale(plain) : plain;
+    const int length = vsnprintf(out, size, fmt, args);
+    if (plain) {
+        uselocale(before);
+        freelocale(plain);
+    }
+    va_end(args);
+    return length;
 }
 
 size_t qk__format_number(double value, char text[QK_NUMBER_SIZE])

@@ -16,6 +16,10 @@ enum { QK_NUMBER_SIZE = 40 };
  * point whatever the locale; "" for NaN and infinities. Returns its length. */
 size_t qk__format_number(double value, char text[QK_NUMBER_SIZE]);
 
+/* snprintf with a decimal point whatever the locale. */
+int qk__print_plain(char *out, size_t size, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
 /* "65,536"; returns its length. */
 int qk__group_digits(int64_t value, char text[32]);
 

@@ -139,6 +139,17 @@ bool qk__parse_number(const char *text, double *value)
     return scan(text, &d) && (convert_exactly(&d, value) || convert_by_strtod(text, &d, value));
 }
 
+const char *qk__read_number(const char *text, double *value)
+{
+    char number[64];
+    const size_t length = strspn(text, "0123456789.eE+-");
+    if (length >= sizeof number)
+        return NULL;
+    memcpy(number, text, length);
+    number[length] = 0;
+    return qk__parse_number(number, value) ? text + length : NULL;
+}
+
 bool qk__parse_integer(const char *text, int64_t *value)
 {
     const char *p = text;

@@ -11,6 +11,9 @@
  * too large for a double, texts of more than 1,000 bytes. */
 bool qk__parse_number(const char *text, double *value);
 
+/* The number with which a text begins; returns what is behind it, or NULL where there is none. */
+const char *qk__read_number(const char *text, double *value);
+
 /* The whole text is a decimal integer of 64 bits, without a point or an exponent. */
 bool qk__parse_integer(const char *text, int64_t *value);
 

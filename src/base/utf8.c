@@ -2,11 +2,14 @@
 /* UTF-8: writing, checking and mending it. */
 #include "base/utf8.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
 
 #define REPLACEMENT "\xef\xbf\xbd"
+#define ELLIPSIS    "…"
 
 size_t qk__utf8_write(uint32_t c, uint8_t out[4])
 {
@@ -83,6 +86,20 @@ const char *qk__utf8_shown(const char **text, size_t *size)
         return shown;
     *size = strlen(shown);
     return shown;
+}
+
+void qk__utf8_print(char *out, size_t size, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    const int length = vsnprintf(out, size, fmt, args);
+    va_end(args);
+    if (length < 0 || (size_t)length < size)
+        return;
+    size_t kept = size >= sizeof ELLIPSIS ? size - sizeof ELLIPSIS : 0;
+    while (kept > 0 && ((uint8_t)out[kept] & 0xc0) == 0x80)
+        kept--;
+    snprintf(out + kept, size - kept, "%s", size >= sizeof ELLIPSIS ? ELLIPSIS : "");
 }
 
 size_t qk__utf8_valid(const uint8_t *text, size_t size)

@@ -59,6 +59,10 @@ size_t qk__utf8_first(const char *text);
  * characters and separators of lines are spaces, what is no character is U+FFFD. *text goes on behind it. */
 const char *qk__utf8_shown(const char **text, size_t *size);
 
+/* Prints as snprintf does; a text that is too long ends behind a whole character, with "…". */
+void qk__utf8_print(char *out, size_t size, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
 /* Length of the longest prefix that is valid UTF-8. */
 size_t qk__utf8_valid(const uint8_t *text, size_t size);
 

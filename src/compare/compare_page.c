@@ -7,6 +7,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/number.h"
 #include "compare/compare.h"
 #include "report/picture.h"
 #include "tables/text_lengths.h"
@@ -105,8 +106,8 @@ static void table(qk__page *page, const qk_compare_outcome *o, const char *capti
     for (; *columns; columns++) {
         char name[64];
         const int side = strcmp(*columns, "b") == 0;
-        snprintf(name, sizeof name, "%s, %.15g tokens", *columns,
-                 qk__length_of_texts(&o->lengths[side]));
+        qk__print_plain(name, sizeof name, "%s, %.15g tokens", *columns,
+                        qk__length_of_texts(&o->lengths[side]));
         qk__table_head(
             page, o->unlike && strspn(*columns, "ab") == strlen(*columns) ? name : *columns);
     }

@@ -3,9 +3,9 @@
 #include "figure/heading.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "figure/figure_text.h"
 
 /* Pixels at type of 13: the middle of the first line, lines of the title and of the subject, and
@@ -21,9 +21,10 @@ void qk__set_heading(qk__figure *figure, const qk__results *results,
     const char *label = model ? model->label : "";
     bool same = results->num_models == 1 ? strstr(results->title, label) != NULL
                                          : strcmp(results->title, label) == 0;
-    snprintf(figure->heading.title, sizeof figure->heading.title, "%s", title);
-    snprintf(figure->heading.subject, sizeof figure->heading.subject, "%s%s%s", results->title,
-             *label && *results->title && !same ? " · " : "", same ? "" : label);
+    qk__utf8_print(figure->heading.title, sizeof figure->heading.title, "%s", title);
+    qk__utf8_print(figure->heading.subject, sizeof figure->heading.subject, "%s%s%s",
+                   results->title, *label && *results->title && !same ? " · " : "",
+                   same ? "" : label);
 }
 
 void qk__tell_pooled(qk__figure *figure, const qk__results *results)
@@ -31,19 +32,19 @@ void qk__tell_pooled(qk__figure *figure, const qk__results *results)
     char *subject = figure->heading.subject;
     size_t length = strlen(subject);
     if (results->num_models > 1)
-        snprintf(subject + length, sizeof figure->heading.subject - length,
-                 "%sheads of all %zu %s", length ? " · " : "", results->num_models,
-                 results->checkpoints ? "checkpoints" : "models");
+        qk__utf8_print(subject + length, sizeof figure->heading.subject - length,
+                       "%sheads of all %zu %s", length ? " · " : "", results->num_models,
+                       results->checkpoints ? "checkpoints" : "models");
 }
 
 void qk__set_own_heading(qk__figure *figure, const char *title, const char *subject)
 {
     const char *below = title && subject ? subject : "";
-    snprintf(figure->heading.title, sizeof figure->heading.title, "%s",
-             title     ? title
-             : subject ? subject
-                       : "");
-    snprintf(figure->heading.subject, sizeof figure->heading.subject, "%s", below);
+    qk__utf8_print(figure->heading.title, sizeof figure->heading.title, "%s",
+                   title     ? title
+                   : subject ? subject
+                             : "");
+    qk__utf8_print(figure->heading.subject, sizeof figure->heading.subject, "%s", below);
     figure->heading.plain = title != NULL;
     figure->heading.ours = true;
 }

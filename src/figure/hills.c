@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/number.h"
 #include "figure/families.h"
 
 /* Beyond so many interquartile ranges from the quartiles a head is counted in words: one of
@@ -172,7 +173,8 @@ static void put_hill_names(qk__figure *figure, const qk__families *all, const qk
     char beyond[48] = "", note[96], label[QK__LINE_SIZE];
     if (of->beyond > 0)
         snprintf(beyond, sizeof beyond, ", %zu beyond the range", of->beyond);
-    snprintf(note, sizeof note, "%.3g%% of heads above 0%s", 100 * of->above_zero, beyond);
+    qk__print_plain(note, sizeof note, "%.3g%% of heads above 0%s", 100 * of->above_zero,
+                    beyond);
     snprintf(label, sizeof label, "%s%s", qk__series_name(all->series), power->text);
     qk__put_name(figure, all->panels[panel].name, &place, NOTE * em);
     qk__put_markup(figure, note, middle, place.top - 10 * em, QK__NOTE);

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/number.h"
 #include "figure/catalog.h"
 #include "figure/maps.h"
 #include "figure/compare_figures.h"
@@ -226,9 +227,10 @@ static void label_wavelength(double wavelength, char text[16])
     int unit = wavelength >= 1e6 ? 2 : wavelength >= 1e3 ? 1 : 0;
     double shown = wavelength / pow(1e3, unit);
     if (wavelength >= 1e9)
-        snprintf(text, 16, "%.0e", wavelength);
+        qk__print_plain(text, 16, "%.0e", wavelength);
     else if (isfinite(wavelength))
-        snprintf(text, 16, "%.*f%.*s", unit > 0 && shown<10, shown, unit> 0, UNITS + unit);
+        qk__print_plain(text, 16, "%.*f%.*s", unit > 0 && shown<10, shown, unit> 0,
+                        UNITS + unit);
     else
         text[0] = 0;
 }
@@ -306,7 +308,7 @@ void qk__build_attention_by_depth(qk__figure *figure, const qk__subject *subject
     if (!text || !labels || !all)
         return;
     for (size_t b = 0; b < bins; b++) {
-        snprintf(text[b], sizeof text[b], "%.7g", b > 0 ? ldexp(1, (int)b - 1) : 0);
+        qk__print_plain(text[b], sizeof text[b], "%.7g", b > 0 ? ldexp(1, (int)b - 1) : 0);
         labels[b] = text[b];
     }
     qk__each_model (subject->results, model) {

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/parse_number.h"
+
 static bool is_plain(uint8_t c)
 {
     return c > 0x20 && c < 0x7f && !strchr("\"#%&'<>?[]^`{|}", c);
@@ -66,7 +68,9 @@ bool qk__svg_size(const qk__buffer *svg, double *width, double *height)
     size_t size = svg->size < HEAD ? svg->size : HEAD;
     memcpy(head, svg->data ? svg->data : (const uint8_t *)"", size);
     head[size] = 0;
-    const char *box = strncmp(head, "<svg", 4) == 0 ? strstr(head, "viewBox=\"0 0 ") : NULL;
-    return box && sscanf(box, "viewBox=\"0 0 %lf %lf", width, height) == 2 && *width > 0 &&
-           *height > 0 && *width < 1e5 && *height < 1e5;
+    static const char BOX[] = "viewBox=\"0 0 ";
+    const char *p = strncmp(head, "<svg", 4) == 0 ? strstr(head, BOX) : NULL;
+    p = p ? qk__read_number(p + sizeof BOX - 1, width) : NULL;
+    return p && *p == ' ' && qk__read_number(p + 1, height) && *width > 0 && *height > 0 &&
+           *width < 1e5 && *height < 1e5;
 }

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/utf8.h"
 #include "figure/figure_settings.h"
 #include "figure/figure_note.h"
 #include "work/place.h"
@@ -93,7 +94,7 @@ static void choose_title(qk__report *report)
     if (!title || !*title)
         title = report->results->title;
     if (title && *title)
-        snprintf(report->title, sizeof report->title, "%s", title);
+        qk__utf8_print(report->title, sizeof report->title, "%s", title);
     else
         title_of_models(report->results, report->title, sizeof report->title);
 }

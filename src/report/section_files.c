@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json_build.h"
+#include "base/parse_number.h"
 #include "figure/scatter_figure.h"
 #include "report/picture.h"
 #include "report/sections.h"
@@ -72,9 +73,15 @@ static json_t *one_figure(qk__page *page, const char *folder, const char *name, 
 /* A panel of a collage is an empty box, and then its title: which head it is. */
 static bool read_panel(const char *box, const char *end, int *layer, int *head, double place[4])
 {
-    if (sscanf(box, QK__PANEL_BOX " x=\"%lf\" y=\"%lf\" width=\"%lf\" height=\"%lf\"",
-               &place[0], &place[1], &place[2], &place[3]) != 4)
-        return false;
+    static const char *const BEFORE[] = {QK__PANEL_BOX " x=\"", "\" y=\"", "\" width=\"",
+                                         "\" height=\""};
+    const char *number = box;
+    for (int i = 0; i < 4; i++) {
+        const size_t length = strlen(BEFORE[i]);
+        if (strncmp(number, BEFORE[i], length) != 0 ||
+            !(number = qk__read_number(number + length, &place[i])))
+            return false;
+    }
     for (const char *p = box; p < end && (p = strchr(p, 'L')) && p < end; p++)
         if (sscanf(p, "Layer %d, Head %d", layer, head) == 2 ||
             sscanf(p, "L%d H%d", layer, head) == 2)

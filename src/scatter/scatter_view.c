@@ -11,6 +11,7 @@
 #include "analysis/head_analyses.h"
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/number.h"
 #include "scatter/scatter.h"
 #include "settings/head_set.h"
 #include "stats/pca.h"
@@ -48,7 +49,7 @@ static const char *signed_text(double value, char text[16])
 {
     if (isnan(value))
         return "-";
-    snprintf(text, 16, "%s%.3f", value < 0 ? "\xe2\x88\x92" : "+", fabs(value));
+    qk__print_plain(text, 16, "%s%.3f", value < 0 ? "\xe2\x88\x92" : "+", fabs(value));
     return text;
 }
 
@@ -61,12 +62,13 @@ static void describe_component(const qk_pca *pca, int pc, bool single, char *not
     const char *pad = share < 9.95 ? "\xe2\x80\x87" : ""; /* as wide as a digit */
     char r_q[16], r_k[16];
     if (single)
-        snprintf(note, QK__SCATTER_TEXT, "PC%d   var %s%.1f%%   <i>r</i> = %s", pc, pad, share,
-                 signed_text(c->r_q, r_q));
+        qk__print_plain(note, QK__SCATTER_TEXT, "PC%d   var %s%.1f%%   <i>r</i> = %s", pc, pad,
+                        share, signed_text(c->r_q, r_q));
     else
-        snprintf(note, QK__SCATTER_TEXT,
-                 "PC%d   var %s%.1f%%   <i>r</i><sub>Q</sub> = %s   <i>r</i><sub>K</sub> = %s",
-                 pc, pad, share, signed_text(c->r_q, r_q), signed_text(c->r_k, r_k));
+        qk__print_plain(
+            note, QK__SCATTER_TEXT,
+            "PC%d   var %s%.1f%%   <i>r</i><sub>Q</sub> = %s   <i>r</i><sub>K</sub> = %s", pc,
+            pad, share, signed_text(c->r_q, r_q), signed_text(c->r_k, r_k));
 }
 
 /* Components that a box has beside those on the axes: of one kind's own all that fit a panel,
@@ -89,7 +91,7 @@ static void fill_box(const qk_scatter_settings *settings, const qk_pca *pca, boo
         if (pc >= box_components(settings) && pc != settings->pc_x && pc != settings->pc_y)
             continue;
         describe_component(pca, pc, single, line);
-        used += (size_t)snprintf(box + used, QK__SCATTER_BOX - used, "%s\n", line);
+        used += (size_t)qk__print_plain(box + used, QK__SCATTER_BOX - used, "%s\n", line);
     }
 }
 
@@ -114,11 +116,12 @@ static void describe_pca(const qk_scatter_settings *settings, const qk_pca *pca,
         if (qk__range_has(&settings->heads.items[i], view->head.layer, view->head.head))
             about = settings->about[i];
     if (about)
-        snprintf(view->texts[0].title, QK__SCATTER_TEXT, "L%d H%d: %.150s", view->head.layer,
-                 view->head.head, about);
+        qk__print_plain(view->texts[0].title, QK__SCATTER_TEXT, "L%d H%d: %.150s",
+                        view->head.layer, view->head.head, about);
     else
-        snprintf(view->texts[0].title, QK__SCATTER_TEXT, "Layer %d, %s %d", view->head.layer,
-                 settings->kinds == QK_KINDS_K ? "Key head" : "Head", view->head.head);
+        qk__print_plain(view->texts[0].title, QK__SCATTER_TEXT, "Layer %d, %s %d",
+                        view->head.layer, settings->kinds == QK_KINDS_K ? "Key head" : "Head",
+                        view->head.head);
 }
 
 static qk_status fit_pca(const qk__look *look, const qk_moments *q, const qk_moments *k,
@@ -154,11 +157,11 @@ static void describe_rotation(const qk_rotation *r, char text[QK__SCATTER_TEXT])
 {
     char omega[40] = "";
     if (!isnan(r->omega))
-        snprintf(omega, sizeof omega, "<i>\xcf\x89</i> = %.2g, ", r->omega);
+        qk__print_plain(omega, sizeof omega, "<i>\xcf\x89</i> = %.2g, ", r->omega);
     char position[32] = "-";
     if (!isnan(r->position_r))
-        snprintf(position, sizeof position, "%.3f", r->position_r);
-    snprintf(text, QK__SCATTER_TEXT, "%sposition <i>r</i> = %s", omega, position);
+        qk__print_plain(position, sizeof position, "%.3f", r->position_r);
+    qk__print_plain(text, QK__SCATTER_TEXT, "%sposition <i>r</i> = %s", omega, position);
 }
 
 static qk_status set_plane(const qk_rotation *r, qk__head_view *view, qk_error *err)
@@ -171,8 +174,8 @@ static qk_status set_plane(const qk_rotation *r, qk__head_view *view, qk_error *
     set_axis(view, 1, r->b);
     char numbers[QK__SCATTER_TEXT];
     describe_rotation(r, numbers);
-    snprintf(view->texts[0].title, QK__SCATTER_TEXT, "L%d H%d \xe2\x80\x94 %.150s",
-             view->head.layer, view->head.head, numbers);
+    qk__print_plain(view->texts[0].title, QK__SCATTER_TEXT, "L%d H%d \xe2\x80\x94 %.150s",
+                    view->head.layer, view->head.head, numbers);
     return QK_OK;
 }
 
@@ -188,14 +191,15 @@ static qk_status set_complement(const qk_rotation *r, qk__head_view *view, qk_er
     for (size_t i = 0; i < planes; i++) {
         set_axis(view, 2 * i, r->axes + 2 * i * r->dim);
         set_axis(view, 2 * i + 1, r->axes + (2 * i + 1) * r->dim);
-        snprintf(view->texts[i].title, QK__SCATTER_TEXT, "Pair %zu\xe2\x80\x93%zu (%.1f%%)",
-                 2 * i + 1, 2 * i + 2, 100 * r->planes[i].variance_share);
+        qk__print_plain(view->texts[i].title, QK__SCATTER_TEXT,
+                        "Pair %zu\xe2\x80\x93%zu (%.1f%%)", 2 * i + 1, 2 * i + 2,
+                        100 * r->planes[i].variance_share);
     }
     char numbers[QK__SCATTER_TEXT];
     describe_rotation(r, numbers);
-    snprintf(view->subtitle, QK__SCATTER_TEXT,
-             "L%d H%d \xe2\x80\x94 complement (<i>d</i> \xe2\x88\x92 2 = %zu), %.130s",
-             view->head.layer, view->head.head, r->dim - 2, numbers);
+    qk__print_plain(view->subtitle, QK__SCATTER_TEXT,
+                    "L%d H%d \xe2\x80\x94 complement (<i>d</i> \xe2\x88\x92 2 = %zu), %.130s",
+                    view->head.layer, view->head.head, r->dim - 2, numbers);
     return QK_OK;
 }
 
@@ -231,8 +235,9 @@ static void set_text_subtitle(const qk_scatter_settings *settings, qk__head_view
                        : settings->kinds == QK_KINDS_Q ? "queries"
                                                        : "keys";
     size_t used = strlen(view->subtitle);
-    snprintf(view->subtitle + used, QK__SCATTER_TEXT - used, "%s %lld: %s; other texts grey",
-             used > 0 ? "; text" : "Text", (long long)settings->example_id, what);
+    qk__print_plain(view->subtitle + used, QK__SCATTER_TEXT - used,
+                    "%s %lld: %s; other texts grey", used > 0 ? "; text" : "Text",
+                    (long long)settings->example_id, what);
 }
 
 /* Rows there are to pick from: of moments, those of the reservoir. */

@@ -13,6 +13,8 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/number.h"
+#include "base/parse_number.h"
 #include "base/spelling.h"
 #include "settings/head_set.h"
 
@@ -137,9 +139,8 @@ static qk_status parse_integer(const qk_setting *row, void *member, const char *
 static qk_status parse_real(const qk_setting *row, double *member, const char *text,
                             qk_error *err)
 {
-    char *end;
-    double value = strtod(text, &end);
-    bool is_number = end != text && *end == 0 && isfinite(value);
+    double value;
+    const bool is_number = qk__parse_number(text, &value);
     if (is_number && row->type == QK_SETTING_PERCENT && value > 0 && value < 1)
         return qk__fail(err, QK_ERR_ARGUMENT, "is a percentage; did you mean %g?", 100 * value);
     if (!is_number || !is_within(row, value))
@@ -297,17 +298,6 @@ static void put_set(const qk_setting *row, unsigned value, char *text, size_t si
         }
 }
 
-static void put_real(double value, char *text, size_t size, size_t *length)
-{
-    char number[40] = "";
-    for (int digits = 15; digits <= 17 && !isnan(value); digits++) {
-        snprintf(number, sizeof number, "%.*g", digits, value);
-        if (strtod(number, NULL) == value)
-            break;
-    }
-    put_word(text, size, length, number);
-}
-
 size_t qk__setting_format(const qk_setting *row, const void *member, char *text, size_t size)
 {
     size_t length = 0;
@@ -329,8 +319,8 @@ size_t qk__setting_format(const qk_setting *row, const void *member, char *text,
         break;
     case QK_SETTING_REAL:
     case QK_SETTING_PERCENT:
-        if (!(null && *(const double *)member == 0))
-            put_real(*(const double *)member, text, size, &length);
+        qk__format_number(*(const double *)member, number);
+        put_word(text, size, &length, null && *(const double *)member == 0 ? "" : number);
         break;
     case QK_SETTING_TEXT:
     case QK_SETTING_PATH:

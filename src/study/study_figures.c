@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/json_build.h"
 #include "base/parallel.h"
+#include "base/utf8.h"
 #include "figure/figure.h"
 #include "report/report.h"
 #include "results/read_results.h"
@@ -51,8 +52,8 @@ static void title_of(const qk__study_work *work, size_t i, char title[240])
 {
     const qk_study_model *model = &work->plan->models[i];
     const bool checkpoint = *model->phase && *model->family;
-    snprintf(title, 240, "%s%s%s", checkpoint ? model->family : "", checkpoint ? " · " : "",
-             model->label);
+    qk__utf8_print(title, 240, "%s%s%s", checkpoint ? model->family : "",
+                   checkpoint ? " · " : "", model->label);
 }
 
 static json_t *describe_figures(const qk__study_work *work, size_t i)

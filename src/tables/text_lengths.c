@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/json_build.h"
+#include "base/number.h"
 
 const qk_text_lengths qk__no_lengths = {NAN, NAN, NAN, NAN, NAN, NAN};
 
@@ -62,19 +63,21 @@ const char *qk_text_lengths_say(const qk_text_lengths *lengths, char text[QK_LEN
     const qk_text_lengths *l = lengths;
     size_t used = 0;
     if (isfinite(l->median) && l->least < l->most)
-        used = (size_t)snprintf(text, QK_LENGTHS_SIZE, "texts of %.15g tokens (%.15g to %.15g)",
-                                l->median, l->least, l->most);
+        used = (size_t)qk__print_plain(text, QK_LENGTHS_SIZE,
+                                       "texts of %.15g tokens (%.15g to %.15g)", l->median,
+                                       l->least, l->most);
     else if (isfinite(l->least) && l->least < l->most)
-        used = (size_t)snprintf(text, QK_LENGTHS_SIZE, "texts of %.15g to %.15g tokens",
-                                l->least, l->most);
+        used = (size_t)qk__print_plain(text, QK_LENGTHS_SIZE, "texts of %.15g to %.15g tokens",
+                                       l->least, l->most);
     else if (isfinite(l->most))
-        used = (size_t)snprintf(text, QK_LENGTHS_SIZE, "texts of %s%.15g tokens",
-                                isfinite(l->least) ? "" : "up to ", l->most);
+        used = (size_t)qk__print_plain(text, QK_LENGTHS_SIZE, "texts of %s%.15g tokens",
+                                       isfinite(l->least) ? "" : "up to ", l->most);
     else
-        used = (size_t)snprintf(text, QK_LENGTHS_SIZE, "texts of unknown length");
+        used = (size_t)qk__print_plain(text, QK_LENGTHS_SIZE, "texts of unknown length");
     if (isfinite(l->position_most) && used < QK_LENGTHS_SIZE)
-        snprintf(text + used, QK_LENGTHS_SIZE - used, ", positions %.15g to %.15g, mean %.6g",
-                 l->position_least, l->position_most, l->position_mean);
+        qk__print_plain(text + used, QK_LENGTHS_SIZE - used,
+                        ", positions %.15g to %.15g, mean %.6g", l->position_least,
+                        l->position_most, l->position_mean);
     return text;
 }
 
@@ -92,7 +95,7 @@ const char *qk__lengths_of_all(const qk_text_lengths *each, size_t count,
     }
     if (count == 1)
         all = each[0];
-    snprintf(text, QK_LENGTHS_SIZE, "%.*s%s", QK_LENGTHS_SIZE - 40,
-             qk_text_lengths_say(&all, words), unlike ? ", unlike among models" : "");
+    qk__print_plain(text, QK_LENGTHS_SIZE, "%.*s%s", QK_LENGTHS_SIZE - 40,
+                    qk_text_lengths_say(&all, words), unlike ? ", unlike among models" : "");
     return text;
 }

@@ -141,6 +141,21 @@ static void integers(void **state)
             fail_msg("'%s' is no integer", bad[i]);
 }
 
+static void number_at_the_start(void **state)
+{
+    (void)state;
+    double value;
+    assert_string_equal(qk__read_number("0.25\" y=", &value), "\" y=");
+    assert_true(value == 0.25);
+    assert_string_equal(qk__read_number("-1e3 2", &value), " 2");
+    assert_true(value == -1000);
+    const char *none[] = {
+        "",      " 1",  "x",
+        "1.2.3", "1-2", "1111111111111111111111111111111111111111111111111111111111111111"};
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++)
+        assert_null(qk__read_number(none[i], &value));
+}
+
 /* Any double, in as many digits as random chance gives it. */
 static void rounding(void **state)
 {
@@ -170,6 +185,7 @@ static void other_decimal_point(void **state)
     double value;
     other_locale = true;
     check_value("0.5", 0.5);
+    assert_string_equal(qk__read_number("0.5 ", &value), " ");
     check_value("-0.30000000000000004", -0x1.3333333333334p-2);
     check_value("1e-300", 1e-300);
     check_value(".12345678901234567890e5", 12345.678901234567890);
@@ -182,11 +198,9 @@ static void other_decimal_point(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers),
-        cmocka_unit_test(not_numbers),
-        cmocka_unit_test(integers),
-        cmocka_unit_test(rounding),
-        cmocka_unit_test(other_decimal_point),
+        cmocka_unit_test(numbers),  cmocka_unit_test(not_numbers),
+        cmocka_unit_test(integers), cmocka_unit_test(number_at_the_start),
+        cmocka_unit_test(rounding), cmocka_unit_test(other_decimal_point),
     };
     return cmocka_run_group_tests_name("parse_number", tests, NULL, NULL);
 }

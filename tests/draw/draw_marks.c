@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Draws one plot with every kind of mark, and the text it is given: as a file, or with "page" as an element of one. */
+/* Draws one plot with every kind of mark, and the text it is given, in the locale of LOCPATH: as a file, or with "page" as an element of one. */
+#include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,7 +54,8 @@ int main(int argc, char **argv)
 {
     qk__canvas canvas;
     qk__buffer out = {0};
-    if (argc < 2)
+    if (argc < 2 ||
+        (getenv("LOCPATH") && (!setlocale(LC_ALL, "") || *localeconv()->decimal_point != ',')))
         return 2;
     qk__canvas_init(&canvas, qk__theme_of(QK_THEME_PAPER));
     draw(&canvas, argv[1]);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <zlib.h>
 
+#include "base/utf8.h"
 #include "draw/plot.h"
 #include "draw/png.h"
 #include "draw/text.h"
@@ -95,6 +96,69 @@ static void test_a_name_is_cut_in_the_middle(void **state)
     huge[sizeof huge - 1] = 0;
     qk__cut_in_middle(huge, 1e9, 0.5, out, sizeof out);
     assert_true(strlen(out) < sizeof out && strstr(out, "…"));
+}
+
+/* Bytes as they come, and among them what begins characters, entities and elements. */
+static void random_text(uint64_t *seed, char *text, size_t size)
+{
+    static const char *const PIECES[] = {
+        "<i>",          "&amp;", "&", "\xe6\x97", "日", "🙂", "e\xcc\x81", "\xf4\x90\x80\x80",
+        "\xed\xa0\x80", "]]>",   "\n"};
+    const size_t count = sizeof PIECES / sizeof *PIECES;
+    const size_t length = (size_t)((random_unit(seed) + 1) * 0.5 * (double)(size - 8));
+    for (*text = 0; strlen(text) < length;) {
+        const size_t which = (size_t)((random_unit(seed) + 1) * (double)count);
+        const char byte = (char)(1 + (int)((random_unit(seed) + 1) * 127.4));
+        strncat(text, which < count ? PIECES[which] : (const char[]){byte, 0}, 7);
+    }
+}
+
+static bool is_valid(const char *text)
+{
+    return qk__utf8_valid((const uint8_t *)text, strlen(text)) == strlen(text);
+}
+
+static void check_random_text(const char *text, double width)
+{
+    char out[256], whole[512];
+    char *markup = qk__escape(text);
+    assert_non_null(markup);
+    assert_true(is_valid(markup) && !strpbrk(markup, "<>\"\n\x01\x1f"));
+    for (const char *p = markup; (p = strchr(p, '&')); p++)
+        assert_non_null(qk__entity(p));
+    char *back = qk__unmarked(markup), *again = back ? qk__escape(back) : NULL;
+    assert_non_null(again);
+    assert_string_equal(again, markup);
+    free(again);
+    free(back);
+    free(markup);
+    qk__cut_in_middle(text, width, 0.5, out, sizeof out);
+    assert_true(strlen(out) < sizeof out);
+    assert_true(is_valid(out) || !is_valid(text));
+    char *cut = qk__escape(out);
+    assert_non_null(cut);
+    if (qk__measure(cut, 1) > width + 1e-9)
+        fail_msg("'%s' is %g wide, not %g", cut, qk__measure(cut, 1), width);
+    free(cut);
+    qk__utf8_print(whole, sizeof whole, "%s", text);
+    assert_string_equal(whole, text);
+    for (size_t size = 1; size < 40; size++) {
+        qk__utf8_print(out, size, "%s", text);
+        assert_true(strlen(out) < size && (is_valid(out) || !is_valid(text)));
+        if (strcmp(out, text) != 0 && size > 4)
+            assert_string_equal(out + strlen(out) - 3, "…");
+    }
+}
+
+static void test_any_bytes(void **state)
+{
+    (void)state;
+    uint64_t seed = 1;
+    char text[300];
+    for (int i = 0; i < (tier_is("test") ? 2000 : 20000); i++) {
+        random_text(&seed, text, i % 2 ? 12 : sizeof text);
+        check_random_text(text, 3 + 20 * (random_unit(&seed) + 1));
+    }
 }
 
 /* Where the texts of a canvas stand: x or y, and half of what they take. */
@@ -220,6 +284,7 @@ int main(void)
         cmocka_unit_test(test_text_from_outside_is_no_markup),
         cmocka_unit_test(test_names_that_differ_look_different),
         cmocka_unit_test(test_a_name_is_cut_in_the_middle),
+        cmocka_unit_test(test_any_bytes),
         cmocka_unit_test(test_tics_never_touch),
         cmocka_unit_test(test_numbers_have_a_proper_minus),
         cmocka_unit_test(test_a_png_has_what_was_drawn),

@@ -363,40 +363,6 @@ def test_reader_goes_away(program, tmp_path):
     assert result.out.startswith("Usage:") and result.err == ""
 
 
-# ---- locales ---------------------------------------------------------------------------------
-
-def decimal_comma_locale():
-    names = subprocess.run(["locale", "-a"], capture_output=True, text=True).stdout.split()
-    for name in names:
-        out = subprocess.run(["locale", "decimal_point"], capture_output=True, text=True,
-                             env={**os.environ, "LC_ALL": name}).stdout
-        if out.strip() == ",":
-            return name
-    return None
-
-
-@pytest.fixture(scope="module")
-def comma_locale(tmp_path_factory):
-    """(name, environment) of one that is installed, or can be compiled."""
-    name = decimal_comma_locale()
-    if name:
-        return {"LC_ALL": name}
-    folder = tmp_path_factory.mktemp("locale")
-    if not shutil.which("localedef") or subprocess.run(
-            ["localedef", "-i", "de_DE", "-f", "UTF-8", folder / "de_DE.UTF-8"],
-            capture_output=True).returncode > 1:
-        pytest.skip("no locale with a decimal comma")
-    return {"LC_ALL": "de_DE.UTF-8", "LOCPATH": folder}
-
-
-@pytest.mark.test_all
-def test_decimal_comma(qkscope, results, comma_locale, tmp_path):
-    said = qkscope("pca", EXAMPLE, *LAYER, "-o", tmp_path, "--json", "--taxonomy-low", "0.25",
-                   "--taxonomy-low", "0.3", env=comma_locale, expect=0)
-    assert json.loads(said.out)["heads"] == 4
-    assert read_bytes(tmp_path, *TABLES) == read_bytes(results, *TABLES)
-
-
 # ---- configurations of the original tool -----------------------------------------------------
 
 CONFIG = """\
