@@ -21,12 +21,11 @@ enum { NUM_IDS = 5 }; /* head_id, model, layer, q_head, k_head */
 typedef struct filling {
     qk__store_table *table;
     qk__csv_reader *csv;
-    sqlite3_stmt *insert, *find_model;
+    sqlite3_stmt *insert;
     /* Of the file, for each column of the table; QK__NO_COLUMN: it is not wanted or not there. */
     size_t *columns;
     size_t pc;
-    char *model; /* of the row before */
-    int64_t model_id;
+    qk__row_model model;
 } filling;
 
 static qk_status find_columns(filling *f, qk_error *err)
@@ -62,42 +61,15 @@ static qk_status prepare_insert(filling *f, qk_error *err)
     return status;
 }
 
-/* The number of the model of a row, which most often is that of the row before. */
-static qk_status find_model(filling *f, size_t column, qk_error *err)
-{
-    qk__store *t = f->table->set->store;
-    const char *name = qk__reader_text(f->csv, column);
-    if (f->model && strcmp(f->model, name) == 0)
-        return QK_OK;
-    free(f->model);
-    f->model = qk__strdup(name);
-    if (!f->model)
-        return qk__nomem(err);
-    sqlite3_bind_text(f->find_model, 1, f->model, -1, SQLITE_STATIC);
-    int code = sqlite3_step(f->find_model);
-    if (code == SQLITE_ROW)
-        f->model_id = sqlite3_column_int64(f->find_model, 0);
-    sqlite3_reset(f->find_model);
-    if (code != SQLITE_DONE)
-        return code == SQLITE_ROW ? QK_OK : qk__sql_fail(t, code, err);
-    if (f->table->set->listed)
-        return qk__reader_fail(f->csv, column, QK_ERR_INCONSISTENT, "is not in models.csv",
-                               err);
-    QK_TRY(qk__store_add_model(f->table->set, f->model, err));
-    f->model_id = sqlite3_last_insert_rowid(t->db);
-    return f->model_id <= QK__MAX_ID ? QK_OK
-                                     : qk__fail(err, QK_ERR_UNSUPPORTED, "too many models");
-}
-
 static qk_status bind_ids(filling *f, qk_error *err)
 {
     int64_t id[3];
-    QK_TRY(find_model(f, f->columns[1], err));
+    QK_TRY(qk__row_model_find(&f->model, f->table->set, f->csv, f->columns[1], err));
     for (size_t i = 0; i < 3; i++)
         QK_TRY(qk__reader_integer(f->csv, f->columns[2 + i], 0, QK__MAX_ID, &id[i], err));
     sqlite3_bind_int64(f->insert, 1,
-                       (f->model_id << 2 * QK__ID_BITS) + (id[0] << QK__ID_BITS) + id[1]);
-    sqlite3_bind_text(f->insert, 2, f->model, -1, SQLITE_STATIC);
+                       (f->model.id << 2 * QK__ID_BITS) + (id[0] << QK__ID_BITS) + id[1]);
+    sqlite3_bind_text(f->insert, 2, f->model.name, -1, SQLITE_STATIC);
     for (int i = 0; i < 3; i++)
         sqlite3_bind_int64(f->insert, 3 + i, id[i]);
     return QK_OK;
@@ -150,7 +122,7 @@ static qk_status fail_twice(filling *f, qk_error *err)
     bool more = true;
     QK_TRY(qk__reader_open(&again, path, err));
     while (before == 0 && more && qk__reader_next(again, &more, NULL) == QK_OK && more) {
-        bool same = strcmp(qk__reader_text(again, f->columns[1]), f->model) == 0;
+        bool same = strcmp(qk__reader_text(again, f->columns[1]), f->model.name) == 0;
         for (size_t i = 0; i < 2; i++)
             same = same && strtoll(qk__reader_text(again, f->columns[2 + i]), NULL, 10) ==
                                strtoll(ids[i], NULL, 10);
@@ -161,11 +133,11 @@ static qk_status fail_twice(filling *f, qk_error *err)
     qk__reader_close(&again);
     if (before == 0 || before >= row)
         return qk__fail(err, QK_ERR_INCONSISTENT, "%s: model '%.80s' is in another folder, too",
-                        path, f->model);
+                        path, f->model.name);
     return qk__fail(
         err, QK_ERR_INCONSISTENT,
         "%s: rows %zu and %zu are of the same head: model '%.80s', layer %s, query head %s",
-        path, before, row, f->model, ids[0], ids[1]);
+        path, before, row, f->model.name, ids[0], ids[1]);
 }
 
 static qk_status add_row(filling *f, qk_error *err)
@@ -232,24 +204,19 @@ qk_status qk__fill_csv(qk__store_table *table, qk_error *err)
     f.columns = qk__calloc(table->num_columns, sizeof *f.columns);
     if (!f.columns)
         return qk__nomem(err);
-    if (table->of_heads) {
-        char *sql = sqlite3_mprintf("SELECT model_id FROM \"%w\".models WHERE model = ?1",
-                                    table->set->name);
-        status = sql ? qk__sql_prepare(t, sql, &f.find_model, err) : qk__nomem(err);
-        sqlite3_free(sql);
-    }
+    if (table->of_heads)
+        status = qk__row_model_begin(&f.model, table->set, err);
     if (status == QK_OK)
         status = qk__sql_do(t, err, "BEGIN");
     if (status == QK_OK)
         status = fill_from(&f, err);
     sqlite3_finalize(f.insert);
-    sqlite3_finalize(f.find_model);
     if (!sqlite3_get_autocommit(t->db)) {
         qk_status ended = qk__sql_do(t, status == QK_OK ? err : NULL,
                                      status == QK_OK ? "COMMIT" : "ROLLBACK");
         status = status == QK_OK ? ended : status;
     }
     free(f.columns);
-    free(f.model);
+    qk__row_model_free(&f.model);
     return status;
 }

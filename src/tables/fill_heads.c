@@ -61,11 +61,10 @@ static qk_status complete_models(qk__store_set *set, qk_error *err)
                 : qk__nomem(err);
     free(unnamed);
     QK_TRY(status);
-    char *sql = sqlite3_mprintf("SELECT model FROM \"%w\".models WHERE coalesce(layers, 0) = 0",
-                                set->name);
-    sqlite3_stmt *statement = NULL;
-    status = sql ? qk__sql_prepare(set->store, sql, &statement, err) : qk__nomem(err);
-    sqlite3_free(sql);
+    sqlite3_stmt *statement;
+    status = qk__sql_make(set->store, &statement, err,
+                          "SELECT model FROM \"%w\".models WHERE coalesce(layers, 0) = 0",
+                          set->name);
     int code = SQLITE_DONE;
     while (status == QK_OK && (code = sqlite3_step(statement)) == SQLITE_ROW)
         status = qk__tell_of_model(set, (const char *)sqlite3_column_text(statement, 0), err);

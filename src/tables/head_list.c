@@ -301,14 +301,15 @@ static qk_status count_values(head_list *l, qk_error *err)
 static qk_status choose_columns(head_list *l, qk_error *err)
 {
     const bool usual = !l->query->columns;
-    size_t kept = 0, models;
+    size_t kept = 0;
+    double models;
     QK_TRY(count_values(l, err));
     if (l->heads == 0)
         return qk__fail(err, QK_ERR_NOT_FOUND, "%s: no heads in the tables here",
                         l->query->results);
-    QK_TRY(qk__sql_count(l->store, &models, err,
-                         "SELECT count(DISTINCT model) FROM \"%w\".head_ids",
-                         l->query->other ? "a" : "main"));
+    QK_TRY(qk__sql_number(l->store, &models, err,
+                          "SELECT count(DISTINCT model) FROM \"%w\".head_ids",
+                          l->query->other ? "a" : "main"));
     for (size_t i = 0; i < l->count; i++)
         if (!usual || i >= l->listed)
             QK_TRY(need_column(l, &l->columns[i], err));
@@ -324,16 +325,16 @@ static qk_status choose_columns(head_list *l, qk_error *err)
 
 static qk_status need_one_model(const head_list *l, const char *set, qk_error *err)
 {
-    size_t models;
-    QK_TRY(qk__sql_count(l->store, &models, err,
-                         "SELECT count(DISTINCT model) FROM \"%w\".head_ids", set));
+    double models;
+    QK_TRY(qk__sql_number(l->store, &models, err,
+                          "SELECT count(DISTINCT model) FROM \"%w\".head_ids", set));
     if (models == 0)
         return qk__fail(err, QK_ERR_NOT_FOUND, "%s: no heads in the tables here",
                         folder_of(l, set));
     if (models == 1)
         return QK_OK;
     return qk__fail(err, QK_ERR_ARGUMENT,
-                    "%s: tables of %zu models: beside another folder, give that of one model "
+                    "%s: tables of %.0f models: beside another folder, give that of one model "
                     "(of a study, STUDY/models/NAME)",
                     folder_of(l, set), models);
 }
@@ -344,12 +345,12 @@ static qk_status need_heads(const head_list *l, qk_error *err)
     for (size_t i = 0; i < l->query->heads.count; i++) {
         const qk_head_range *r = &l->query->heads.items[i];
         char text[QK__HEAD_RANGE_SIZE];
-        size_t there;
-        QK_TRY(qk__sql_count(l->store, &there, err,
-                             "SELECT count(*) FROM %s WHERE layer BETWEEN %d AND %d AND q_head "
-                             "BETWEEN %d AND %d",
-                             l->from, r->first_layer, r->last_layer, r->first_head,
-                             r->last_head));
+        double there;
+        QK_TRY(qk__sql_number(
+            l->store, &there, err,
+            "SELECT count(*) FROM %s WHERE layer BETWEEN %d AND %d AND q_head "
+            "BETWEEN %d AND %d",
+            l->from, r->first_layer, r->last_layer, r->first_head, r->last_head));
         if (there == 0)
             return qk__fail(err, QK_ERR_NOT_FOUND, "heads %s: these results have none of them",
                             qk__head_range_text(r, text));
@@ -446,10 +447,13 @@ static qk_status tell_side(const head_list *l, int i, qk_head_side *side, qk_err
     qk_columns_free(&rows);
     snprintf(side->capture, sizeof side->capture, "%s",
              qk__json_string(json_array_get(folder->manifest.runs, 0), "capture"));
-    return qk__sql_count(l->store, &side->alone, err,
-                         "SELECT count(*) FROM \"%w\".head_ids WHERE head_id NOT IN (SELECT "
-                         "head_id FROM \"%w\".head_ids)",
-                         set, i ? "a" : "b");
+    double alone;
+    QK_TRY(qk__sql_number(l->store, &alone, err,
+                          "SELECT count(*) FROM \"%w\".head_ids WHERE head_id NOT IN (SELECT "
+                          "head_id FROM \"%w\".head_ids)",
+                          set, i ? "a" : "b"));
+    side->alone = (size_t)alone;
+    return QK_OK;
 }
 
 /* ---- for callers of the library --------------------------------------------------------- */

@@ -54,9 +54,17 @@ static const char *sql_type(const qk__store_column *c)
         [QK_COLUMN_TEXT] = "TEXT", [QK_COLUMN_INTEGER] = "INTEGER", [QK_COLUMN_REAL] = "REAL"};
     if (c->column)
         return TYPES[c->column->info.type];
-    return strcmp(c->name, "depth") == 0   ? "REAL"
-           : strcmp(c->name, "model") == 0 ? "TEXT"
-                                           : "INTEGER";
+    static const char *const REALS[] = {"depth", "width", "value"}, *const INTEGERS[] = {
+                                                                        "head_id", "model_id",
+                                                                        "layer",   "q_head",
+                                                                        "k_head",  "tenth"};
+    for (size_t i = 0; i < sizeof REALS / sizeof *REALS; i++)
+        if (strcmp(c->name, REALS[i]) == 0)
+            return TYPES[QK_COLUMN_REAL];
+    for (size_t i = 0; i < sizeof INTEGERS / sizeof *INTEGERS; i++)
+        if (strcmp(c->name, INTEGERS[i]) == 0)
+            return TYPES[QK_COLUMN_INTEGER];
+    return TYPES[QK_COLUMN_TEXT];
 }
 
 static qk_status create(qk__store_table *table, qk_error *err)
@@ -101,6 +109,12 @@ static qk_status add_file(qk__store_table *table, const qk__table *file, qk_erro
             (qk__store_column){.name = file->columns[i].info.name, .column = &file->columns[i]},
             err));
     return create(table, err);
+}
+
+static qk_status add_first_components(qk__store_table *table, qk_error *err)
+{
+    table->first_component = true;
+    return add_file(table, qk__find_table("qk.csv"), err);
 }
 
 /* ---- tables made of others -------------------------------------------------------------- */
@@ -165,6 +179,10 @@ static qk_status add_numbers(qk__store_table *table, qk_error *err)
     QK_TRY(add_made(table, &capacity, "depth", NULL,
                     qk__strdup("CASE WHEN l.last > 0 THEN 1.0 * i.layer / l.last ELSE 0.0 END"),
                     err));
+    QK_TRY(add_made(table, &capacity, "tenth", NULL,
+                    qk__strdup("CASE WHEN l.last > 0 THEN min(9, CAST(10 * (1.0 * i.layer / "
+                               "l.last) AS INTEGER)) ELSE 0 END"),
+                    err));
     for (size_t i = 0; i < sizeof OF_MODEL / sizeof *OF_MODEL; i++)
         QK_TRY(add_made(table, &capacity, OF_MODEL[i], column_of(models, OF_MODEL[i]),
                         qk__format("m.%s", OF_MODEL[i]), err));
@@ -190,15 +208,76 @@ static qk_status add_list(qk__store_table *table, qk_error *err)
     return create(table, err);
 }
 
+static qk_status add_distances(qk__store_table *table, qk_error *err)
+{
+    static const char *const COLUMNS[] = {"model", "distance_bin", "lag_bin", "n_pairs", "ap"};
+    const qk__table *file = qk__find_table("head_distance.csv");
+    size_t capacity = 0;
+    table->fill = qk__fill_distance_map;
+    for (size_t i = 0; i < sizeof COLUMNS / sizeof *COLUMNS; i++)
+        QK_TRY(add_column(
+            table, &capacity,
+            (qk__store_column){.name = COLUMNS[i], .column = column_of(file, COLUMNS[i])},
+            err));
+    QK_TRY(add_column(table, &capacity, (qk__store_column){.name = "width"}, err));
+    return create(table, err);
+}
+
+/* Of a file that nobody knows the columns of. */
+static qk_status add_scores(qk__store_table *table, qk_error *err)
+{
+    static const char *const COLUMNS[] = {"model", "family", "score", "value", "scored"};
+    size_t capacity = 0;
+    table->fill = qk__fill_scores;
+    for (size_t i = 0; i < sizeof COLUMNS / sizeof *COLUMNS; i++)
+        QK_TRY(add_column(table, &capacity, (qk__store_column){.name = COLUMNS[i]}, err));
+    return create(table, err);
+}
+
+/* ---- all of them ------------------------------------------------------------------------ */
+
+/* Each is made of the tables before it. */
+static const struct {
+    const char *name;
+    qk_status (*add)(qk__store_table *table, qk_error *err);
+} MADE[] = {{"pc0", add_first_components},
+            {"head_ids", add_list},
+            {"head_numbers", add_numbers},
+            {"distance_map", add_distances},
+            {"scores", add_scores}};
+enum { NUM_MADE = sizeof MADE / sizeof *MADE };
+
+static qk__store_table *begin_table(qk__store_set *set, const char *name)
+{
+    qk__store_table *table = &set->tables[set->num_tables++];
+    set->store->num_tables++;
+    table->set = set;
+    snprintf(table->name, sizeof table->name, "%.*s", (int)strcspn(name, "."), name);
+    return table;
+}
+
+qk_status qk__layout_create(qk__store_set *set, qk_error *err)
+{
+    set->tables = qk__calloc(qk__num_tables + NUM_MADE + 1, sizeof *set->tables); /* and diff */
+    if (!set->tables)
+        return qk__nomem(err);
+    for (size_t i = 0; i < qk__num_tables; i++)
+        if (qk__tables[i].columns)
+            QK_TRY(add_file(begin_table(set, qk__tables[i].info.name), &qk__tables[i], err));
+    for (size_t i = 0; i < NUM_MADE; i++)
+        QK_TRY(MADE[i].add(begin_table(set, MADE[i].name), err));
+    set->ready = true;
+    return QK_OK;
+}
+
 /* What b has more than a in each number of heads. */
 qk_status qk__layout_add_diff(qk__store_set *set, qk_error *err)
 {
     const qk__store_table *numbers = qk__store_table_of(set, "head_numbers");
-    qk__store_table *diff = &set->tables[set->num_tables++];
-    set->store->num_tables++;
+    qk__store_table *diff = begin_table(set, "diff");
     size_t capacity = 0;
-    *diff =
-        (qk__store_table){.set = set, .name = "diff", .fill = qk__fill_diff, .a_head = true};
+    diff->fill = qk__fill_diff;
+    diff->a_head = true;
     QK_TRY(add_made(diff, &capacity, "head_id", NULL, qk__strdup("a.head_id"), err));
     for (size_t i = 0; i < numbers->num_columns; i++) {
         const qk__store_column *c = &numbers->columns[i];
@@ -207,35 +286,4 @@ qk_status qk__layout_add_diff(qk__store_set *set, qk_error *err)
                             qk__format("b.%s - a.%s", c->name, c->name), err));
     }
     return create(diff, err);
-}
-
-/* ---- all of them ------------------------------------------------------------------------ */
-
-qk_status qk__layout_create(qk__store_set *set, qk_error *err)
-{
-    enum { MADE = 4 };
-    set->tables = qk__calloc(qk__num_tables + MADE, sizeof *set->tables);
-    if (!set->tables)
-        return qk__nomem(err);
-    for (size_t i = 0; i < qk__num_tables + MADE - 1; i++) {
-        static const char *const NAMES[] = {"pc0", "head_ids", "head_numbers"};
-        const qk__table *file = i < qk__num_tables ? &qk__tables[i] : NULL;
-        if (file && !file->columns)
-            continue;
-        qk__store_table *table = &set->tables[set->num_tables++];
-        set->store->num_tables++;
-        table->set = set;
-        if (file)
-            snprintf(table->name, sizeof table->name, "%.*s",
-                     (int)strcspn(file->info.name, "."), file->info.name);
-        else
-            snprintf(table->name, sizeof table->name, "%s", NAMES[i - qk__num_tables]);
-        table->first_component = strcmp(table->name, "pc0") == 0;
-        QK_TRY(file || table->first_component
-                   ? add_file(table, file ? file : qk__find_table("qk.csv"), err)
-               : strcmp(table->name, "head_ids") == 0 ? add_list(table, err)
-                                                      : add_numbers(table, err));
-    }
-    set->ready = true;
-    return QK_OK;
 }

@@ -62,6 +62,15 @@ static qk_status list_tables(qk__store *t, const qk__store_set *set, qk_error *e
     QK_TRY(list_row(t, "pc0", "*", NULL, "qk on component 0", err));
     QK_TRY(list_row(t, "models", "*", NULL,
                     "the models in order, with label, family, layers, lengths of texts", err));
+    QK_TRY(
+        list_row(t, "distance_map", "*", NULL,
+                 "head_distance summed over the heads of a model: n_pairs, ap, and width, the "
+                 "tokens of a bin",
+                 err));
+    QK_TRY(list_row(t, "scores", "*", NULL,
+                    "scores.csv, a row a model and column: model, family, score, value, and "
+                    "scored, the model here",
+                    err));
     QK_TRY(list_row(t, "any table of heads", "head_id", NULL,
                     "the head's number, the same in all tables: JOIN ... USING (head_id)",
                     err));

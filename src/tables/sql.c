@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs statements: what one reads is filled before its first step, and what it may is decided here. */
 #include <ctype.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -275,43 +276,53 @@ qk_status qk__sql_prepare(qk__store *t, const char *sql, sqlite3_stmt **out, qk_
     return status;
 }
 
-static qk_status do_text(qk__store *t, const char *sql, qk_error *err)
+static qk_status make(qk__store *t, sqlite3_stmt **out, qk_error *err, const char *sql,
+                      va_list args)
 {
-    sqlite3_stmt *statement;
-    QK_TRY(qk__sql_prepare(t, sql, &statement, err));
-    int code;
-    while ((code = sqlite3_step(statement)) == SQLITE_ROW)
-        ;
-    qk_status status = code == SQLITE_DONE ? QK_OK : qk__sql_fail(t, code, err);
-    sqlite3_finalize(statement);
+    char *text = sqlite3_vmprintf(sql, args);
+    *out = NULL;
+    qk_status status = text ? qk__sql_prepare(t, text, out, err) : qk__nomem(err);
+    sqlite3_free(text);
+    return status;
+}
+
+qk_status qk__sql_make(qk__store *t, sqlite3_stmt **out, qk_error *err, const char *sql, ...)
+{
+    va_list args;
+    va_start(args, sql);
+    qk_status status = make(t, out, err, sql, args);
+    va_end(args);
     return status;
 }
 
 qk_status qk__sql_do(qk__store *t, qk_error *err, const char *sql, ...)
 {
+    sqlite3_stmt *statement;
     va_list args;
     va_start(args, sql);
-    char *text = sqlite3_vmprintf(sql, args);
+    qk_status status = make(t, &statement, err, sql, args);
     va_end(args);
-    qk_status status = text ? do_text(t, text, err) : qk__nomem(err);
-    sqlite3_free(text);
+    int code = SQLITE_DONE;
+    while (status == QK_OK && (code = sqlite3_step(statement)) == SQLITE_ROW)
+        ;
+    if (status == QK_OK && code != SQLITE_DONE)
+        status = qk__sql_fail(t, code, err);
+    sqlite3_finalize(statement);
     return status;
 }
 
-qk_status qk__sql_count(qk__store *t, size_t *count, qk_error *err, const char *sql, ...)
+qk_status qk__sql_number(qk__store *t, double *number, qk_error *err, const char *sql, ...)
 {
+    sqlite3_stmt *statement;
     va_list args;
     va_start(args, sql);
-    char *text = sqlite3_vmprintf(sql, args);
+    qk_status status = make(t, &statement, err, sql, args);
     va_end(args);
-    sqlite3_stmt *statement = NULL;
-    *count = 0;
-    qk_status status = text ? qk__sql_prepare(t, text, &statement, err) : qk__nomem(err);
-    sqlite3_free(text);
+    *number = NAN;
     if (status == QK_OK && sqlite3_step(statement) != SQLITE_ROW)
         status = qk__sql_fail(t, SQLITE_ERROR, err);
-    if (status == QK_OK)
-        *count = (size_t)sqlite3_column_int64(statement, 0);
+    if (status == QK_OK && sqlite3_column_type(statement, 0) != SQLITE_NULL)
+        *number = sqlite3_column_double(statement, 0);
     sqlite3_finalize(statement);
     return status;
 }

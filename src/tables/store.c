@@ -56,6 +56,7 @@ static void free_set(qk__store_set *set)
     }
     free(set->tables);
     free(set->sources);
+    free(set->scores);
     free(set->name);
     free(set);
 }
@@ -144,6 +145,14 @@ qk_status qk__store_add(qk__store *t, const char *name, const char *folder, bool
     for (size_t i = 0; i < set->num_tables; i++) /* they get more rows */
         set->tables[i].filled = false;
     return check_tables(set, source, err);
+}
+
+qk_status qk__store_scores(qk__store *t, const char *name, const char *path, qk_error *err)
+{
+    qk__store_set *set = qk__store_set_of(t, name);
+    free(set->scores);
+    set->scores = qk__strdup(path);
+    return set->scores ? QK_OK : qk__nomem(err);
 }
 
 qk_status qk__store_add_diff(qk__store *t, qk_error *err)

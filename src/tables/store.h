@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The store from within: its tables, what a statement wants of them, and who fills them. store.c leads; sql.c runs
  * statements, table_folder.c finds files, layout.c says which tables and columns there are, fill_csv.c reads files,
- * fill_heads.c puts tables together, result_rows.c makes columns of what a statement finds, aggregates.c has the
+ * distance_map.c sums one while it is read, fill_scores.c reads one of unknown columns, fill_heads.c puts tables together, result_rows.c makes columns of what a statement finds, aggregates.c has the
  * functions that SQLite lacks, category_texts.c finds misspelt categories. */
 #ifndef QK_TABLES_STORE_H
 #define QK_TABLES_STORE_H
@@ -54,6 +54,7 @@ typedef struct qk__store_set {
     char *name;
     qk__table_folder *sources;
     size_t num_sources, source_capacity;
+    char *scores; /* file to read them from; NULL: those of the sources */
     qk__store_table *tables;
     size_t num_tables;
     bool ready;  /* its tables are made: SQLite asks for them while it makes them, too */
@@ -77,11 +78,14 @@ void qk__sql_guard(qk__store *t);
 /* A statement whose tables are filled. */
 QK_MUST_CHECK qk_status qk__sql_prepare(qk__store *t, const char *sql, sqlite3_stmt **out,
                                         qk_error *err);
+/* The same of one of ours, printf style as qk__store_ask. */
+QK_MUST_CHECK qk_status qk__sql_make(qk__store *t, sqlite3_stmt **out, qk_error *err,
+                                     const char *sql, ...);
 /* Runs one of ours that has no rows, printf style as qk__store_ask. */
 QK_MUST_CHECK qk_status qk__sql_do(qk__store *t, qk_error *err, const char *sql, ...);
-/* The number that one of ours, likewise, has in its only row. */
-QK_MUST_CHECK qk_status qk__sql_count(qk__store *t, size_t *count, qk_error *err,
-                                      const char *sql, ...);
+/* The number that one of ours, likewise, has in its only row; NaN where it is empty. */
+QK_MUST_CHECK qk_status qk__sql_number(qk__store *t, double *number, qk_error *err,
+                                       const char *sql, ...);
 /* "INSERT INTO table (...)" with the columns that are wanted. */
 QK_MUST_CHECK qk_status qk__sql_insert(const qk__store_table *table, qk__buffer *sql,
                                        qk_error *err);
@@ -105,6 +109,18 @@ QK_MUST_CHECK qk_status qk__find_table_file(const qk__table_folder *source,
 /* The file of a table, as its run wrote it; *csv is NULL where there is none. */
 QK_MUST_CHECK qk_status qk__open_table_file(qk__table_folder *source, const qk__table *file,
                                             qk__csv_reader **csv, qk_error *err);
+/* The model of the row at hand, which most often is that of the row before. */
+typedef struct qk__row_model {
+    sqlite3_stmt *find;
+    char *name;
+    int64_t id;
+} qk__row_model;
+QK_MUST_CHECK qk_status qk__row_model_begin(qk__row_model *model, const qk__store_set *set,
+                                            qk_error *err);
+QK_MUST_CHECK qk_status qk__row_model_find(qk__row_model *model, qk__store_set *set,
+                                           const qk__csv_reader *csv, size_t column,
+                                           qk_error *err);
+void qk__row_model_free(qk__row_model *model);
 /* What a model without a name is called; NULL: no memory. */
 char *qk__unnamed_model(const qk__store_set *set);
 /* Tells models what manifests know of this one. */
@@ -112,7 +128,8 @@ QK_MUST_CHECK qk_status qk__tell_of_model(qk__store_set *set, const char *name, 
 /* A model that no list has, at the end. */
 QK_MUST_CHECK qk_status qk__store_add_model(qk__store_set *set, const char *name,
                                             qk_error *err);
-qk__fill qk__fill_csv, qk__fill_models, qk__fill_ids, qk__fill_numbers, qk__fill_diff;
+qk__fill qk__fill_csv, qk__fill_distance_map, qk__fill_scores, qk__fill_models, qk__fill_ids,
+    qk__fill_numbers, qk__fill_diff;
 
 /* Of a condition whose list is empty: fails where one of its texts is a misspelt category. */
 QK_MUST_CHECK qk_status qk__check_categories(const char *condition, qk_error *err);

@@ -123,3 +123,43 @@ qk_status qk__store_add_model(qk__store_set *set, const char *name, qk_error *er
                ? qk__tell_of_model(set, name, err)
                : status;
 }
+
+/* ---- of a row --------------------------------------------------------------------------- */
+
+qk_status qk__row_model_begin(qk__row_model *model, const qk__store_set *set, qk_error *err)
+{
+    *model = (qk__row_model){.id = 0};
+    return qk__sql_make(set->store, &model->find, err,
+                        "SELECT model_id FROM \"%w\".models WHERE model = ?1", set->name);
+}
+
+void qk__row_model_free(qk__row_model *model)
+{
+    sqlite3_finalize(model->find);
+    free(model->name);
+}
+
+qk_status qk__row_model_find(qk__row_model *model, qk__store_set *set,
+                             const qk__csv_reader *csv, size_t column, qk_error *err)
+{
+    const char *name = qk__reader_text(csv, column);
+    if (model->name && strcmp(model->name, name) == 0)
+        return QK_OK;
+    free(model->name);
+    model->name = qk__strdup(name);
+    if (!model->name)
+        return qk__nomem(err);
+    sqlite3_bind_text(model->find, 1, model->name, -1, SQLITE_STATIC);
+    int code = sqlite3_step(model->find);
+    if (code == SQLITE_ROW)
+        model->id = sqlite3_column_int64(model->find, 0);
+    sqlite3_reset(model->find);
+    if (code != SQLITE_DONE)
+        return code == SQLITE_ROW ? QK_OK : qk__sql_fail(set->store, code, err);
+    if (set->listed)
+        return qk__reader_fail(csv, column, QK_ERR_INCONSISTENT, "is not in models.csv", err);
+    QK_TRY(qk__store_add_model(set, model->name, err));
+    model->id = sqlite3_last_insert_rowid(set->store->db);
+    return model->id <= QK__MAX_ID ? QK_OK
+                                   : qk__fail(err, QK_ERR_UNSUPPORTED, "too many models");
+}

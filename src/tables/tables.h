@@ -16,6 +16,10 @@
  *     head_numbers  a row a head, with every column of the tables that have a row a head, and of qk.csv's component 0
  *     pc0           qk.csv on component 0
  *     models        the models in order: of models.csv, else those that the tables and the manifest tell
+ *     distance_map  head_distance.csv summed over the heads of each model while it is read: n_pairs, and ap over them; of
+ *                   more than 1,024 bins a side 2, 4, ... are one; width: tokens a bin, NULL where heads differ. The
+ *                   last bins of a model have a row, without pairs, too
+ *     scores        scores.csv: a row a model and column of numbers; scored is the model of `models` that it is of
  *
  * and the aggregates median(x), quantile(x, p), corr(x, y), slope(x, y), sd(x). avg(x) carries rounding errors. */
 #ifndef QK_TABLES_TABLES_H
@@ -37,6 +41,10 @@ void qk__store_close(qk__store **tables);
  * the manifest says that it is not complete, or not as it was written. */
 QK_MUST_CHECK qk_status qk__store_add(qk__store *tables, const char *name, const char *folder,
                                       bool force, qk_error *err);
+
+/* A file to fill `scores` from, in place of scores.csv in folders of that name. */
+QK_MUST_CHECK qk_status qk__store_scores(qk__store *tables, const char *name, const char *path,
+                                         qk_error *err);
 
 /* The rows of a SELECT of ours, printf style with SQLite's conversions: %Q is a text in quotes or NULL, %w a name
  * between quotes. A column of the result is an integer, a real or a text by what is in it; whole numbers with

@@ -59,6 +59,7 @@ def test_head_numbers_are_those_of_the_tables(qkscope, results):
         for row, head in zip(rows, found, strict=True):
             assert all(head[column] == value for column, value in row.items() if column != "pc"), name
     assert [head["depth"] for head in found] == [head["layer"] / 4 for head in found]
+    assert [head["tenth"] for head in found] == [min(9, int(10 * head["depth"])) for head in found]
     joined = ask(qkscope, results, "select h.r_q, r.bias_strength as bias from heads h join rotated r using (head_id)")
     assert joined == [{"r_q": h["r_q"], "bias": r["bias_strength"]} for h, r in zip(tables["heads"], tables["rotated"], strict=True)]
 
@@ -97,6 +98,60 @@ def test_models_in_the_order_of_their_list(qkscope, tmp_path):
     assert ask(qkscope, tmp_path, "select model, label, family from models") == [
         {"model": "a", "label": "A", "family": "F"}, {"model": "b", "label": "b", "family": "b"}, {"model": "c", "label": "C", "family": "C"}]
     assert ask(qkscope, tmp_path, "select label, depth from head_numbers") == [{"label": "A", "depth": 0.25}, {"label": "b", "depth": 0}]
+
+
+DISTANCES = f"{HEAD},distance_bin,lag_bin,n_pairs,ap"
+
+
+def test_distances_are_summed_while_they_are_read(qkscope, tmp_path):
+    rng = np.random.default_rng(3)
+    rows = [(m, head, int(d), int(lag), int(rng.integers(0, 9)), float(rng.uniform())) for m in "ab" for head in range(3)
+            for d, lag in rng.integers((0, -3), (40, 70), (50, 2))]
+    write(tmp_path, "head_distance.csv", DISTANCES, *(f"{m},0,{h},0,{d},{lag},{n},{ap!r}" for m, h, d, lag, n, ap in rows))
+    write(tmp_path, "head_metrics.csv", f"{HEAD},bucket_width", *(f"a,0,{h},0,16" for h in range(3)), "b,0,0,0,16", "b,0,1,0,8")
+    wanted = {}
+    for m, _, d, lag, n, ap in rows:
+        if lag >= 0:
+            old = wanted.get((m, d, lag), (0, 0))
+            wanted[m, d, lag] = old[0] + n, old[1] + n * ap
+    found = {(r["model"], r["distance_bin"], r["lag_bin"]): (r["n_pairs"], r["n_pairs"] and r["n_pairs"] * r["ap"])
+             for r in ask(qkscope, tmp_path, "select * from distance_map") if r["n_pairs"]}
+    assert found == {key: (n, pytest.approx(total, rel=1e-12)) for key, (n, total) in wanted.items() if n}
+    assert ask(qkscope, tmp_path, "select model, width, max(distance_bin) d, max(lag_bin) l from distance_map group by 1") == [
+        dict(model=m, width={"a": 16}.get(m), d=max(r[2] for r in rows if r[0] == m and r[3] >= 0), l=max(r[3] for r in rows if r[0] == m))
+        for m in "ab"]
+
+
+def test_of_more_bins_two_or_more_are_one(qkscope, tmp_path):
+    write(tmp_path, "head_distance.csv", DISTANCES, "m,0,0,0,0,0,1,0.5", "m,0,0,0,3,3,3,0.1", f"m,0,0,0,{2**53},{2**52},1,0.25")
+    write(tmp_path, "head_metrics.csv", f"{HEAD},bucket_width", "m,0,0,0,1.5")
+    shift = 53 - 9
+    assert ask(qkscope, tmp_path, "select distance_bin d, lag_bin l, n_pairs n, ap, width from distance_map") == [
+        {"d": 0, "l": 0, "n": 4, "ap": pytest.approx(0.2), "width": 1.5 * 2**shift}, {"d": 512, "l": 256, "n": 1, "ap": 0.25, "width": 1.5 * 2**shift}]
+
+
+def test_scores_are_of_the_models_here(qkscope, tmp_path):
+    write(tmp_path, "heads.csv", HEAD, "m,0,0,0", "n,0,0,0")
+    write(tmp_path, "models.csv", "model,label", "m,M one", "n,N two")
+    write(tmp_path, "scores.csv", "model,family,rank,about,other", "N two,F,2,x,", "m,,1,y,-.5", "else,,,,7")
+    assert ask(qkscope, tmp_path, "select model, score, value, scored from scores") == [
+        {"model": m, "score": score, "value": value, "scored": scored} for score, values in (("rank", (2, 1, None)), ("other", (None, -0.5, 7)))
+        for m, value, scored in zip(("N two", "m", "else"), values, ("n", "m", None), strict=True)]
+
+
+@pytest.mark.cases(99)
+@pytest.mark.parametrize("table, lines, words", [
+    ("distance_map", [DISTANCES, *["m,0,0,0,0,0,1,1", "m,0,1,0,0,0,1,1"] * 2], "head_distance.csv: row 4 is of a head that has rows before"),
+    ("distance_map", [DISTANCES, *(f"{m},0,0,0,1023,1023,1,0.5" for m in range(70))], "row 66: the distance tables of all models have more than"),
+    ("distance_map", [DISTANCES, "m,0,0,0,-1,0,1,1"], "row 2, column 'distance_bin'"), ("distance_map", [HEAD, "m,0,0,0"], "no column 'distance_bin'"),
+    ("distance_map", [DISTANCES, "m,0,0,0,1,0,1,x"], "row 2, column 'ap'"),
+    ("scores", ["model,x", "m,1", "n,2", "m,3"], "rows 2 and 4 are both of model 'm'"), ("scores", ["name,x", "m,1"], "no column 'model'"),
+    ("scores", ["model,x", "m,1", "n,2 of 3"], "row 3, column 'x': '2 of 3' is not a number: leave the field empty"),
+    ("scores", ["model,x,x", "m,1,2"], "columns 2 and 3 are both 'x'")])
+def test_wrong_tables_that_are_not_kept_as_they_are(qkscope, tmp_path, table, lines, words):
+    write(tmp_path, "heads.csv", HEAD)
+    write(tmp_path, {"scores": "scores.csv"}.get(table, "head_distance.csv"), *lines)
+    assert words in qkscope("sql", tmp_path, f"select * from {table}", expect=1).err
 
 
 def test_several_folders(qkscope, tmp_path):
