@@ -5,7 +5,6 @@
 
 #include "base/json_build.h"
 #include "compare/compare.h"
-#include "report/evidence.h"
 #include "report/sections.h"
 
 enum { DIGITS = 5 };
@@ -61,12 +60,13 @@ static json_t *column(const qk__comparison *c, const qk__compared_metric *m, con
     qk__scale scale = of->of_two ? qk__scale_between(m->field->hue, range.low, range.high)
                                  : qk__scale_of_change(range.high);
     const char *name = m->field->info.name;
-    return json_pack("{s:o, s:o, s:s, s:o, s:o, s:b, s:o, s:o}", "name",
-                     json_sprintf("%s.%s", name, of->name), "head",
-                     json_sprintf("%s: %s", name, of->head), "table", "compare.csv", "label",
-                     json_sprintf("%s, %s", qk__noun(name).text, of->words), "about",
-                     qk__clean_text(m->field->info.about ? m->field->info.about : ""), "first",
-                     first, "scale", qk__scale_json(&scale), "values", values);
+    return json_pack(
+        "{s:o, s:o, s:s, s:o, s:o, s:b, s:o, s:o}", "name",
+        json_sprintf("%s.%s", name, of->name), "head", json_sprintf("%s: %s", name, of->head),
+        "table", "compare.csv", "label",
+        json_sprintf("%s, %s", m->field->info.label ? m->field->info.label : name, of->words),
+        "about", qk__clean_text(m->field->info.about ? m->field->info.about : ""), "first",
+        first, "scale", qk__scale_json(&scale), "values", values);
 }
 
 /* All of the metrics that the tables above show; of others what changed. */

@@ -3,61 +3,61 @@
 #include "report/curve.h"
 
 #include <math.h>
+#include <stdint.h>
 #include <string.h>
 
-#include "stats/student.h"
+#include "results/means.h"
 
-static bool has_number(const qk__result_model *model, qk__head_number *number,
-                       const void *argument)
+static bool has_number(const qk__asked *asked, size_t model)
 {
-    qk__each_head (model, head)
-        if (isfinite(qk__number_of(head, number, argument)))
+    for (size_t i = asked->of->begin[model]; i < asked->of->begin[model + 1]; i++)
+        if (isfinite(asked->y[i]))
             return true;
     return false;
 }
 
-/* The head of the same place, looked for from *next on; NULL: there is none. */
-static const qk__result_head *same_head(const qk__result_model *model,
-                                        const qk__result_head *head, size_t *next)
+/* Where a head is among those of another model, or the one after it; looked for from *next on. */
+static bool find_head(const qk__sample *of, size_t model, size_t head, size_t *next)
 {
-    for (; *next < model->num_heads; (*next)++) {
-        const qk__result_head *other = &model->heads[*next];
-        if (other->layer == head->layer && other->q_head == head->q_head)
-            return other;
-        if (other->layer > head->layer ||
-            (other->layer == head->layer && other->q_head > head->q_head))
-            break;
-    }
-    return NULL;
+    size_t end = of->begin[model + 1];
+    while (*next < end &&
+           (of->layer[*next] < of->layer[head] ||
+            (of->layer[*next] == of->layer[head] && of->q_head[*next] < of->q_head[head])))
+        ++*next;
+    return *next < end && of->layer[*next] == of->layer[head] &&
+           of->q_head[*next] == of->q_head[head];
 }
 
 /* Values of a head at all checkpoints; false: not all have one. */
-static bool follow(const qk__curve *curve, const qk__result_head *head, qk__head_number *number,
-                   const void *argument, size_t *next, double *values)
+static bool follow(const qk__curve *curve, const qk__asked *asked, size_t head, size_t *next,
+                   double *values)
 {
     bool all = true;
     for (size_t m = 0; m < curve->count; m++) {
-        const qk__result_head *own = same_head(curve->points[m], head, &next[m]);
-        values[m] = own ? qk__number_of(own, number, argument) : NAN;
+        bool found = find_head(curve->of, curve->points[m], head, &next[m]);
+        values[m] = found ? asked->y[next[m]] : NAN;
         all &= isfinite(values[m]);
     }
     return all;
 }
 
 /* next and own: room for as many as there are checkpoints; room: of groups. */
-static void follow_heads(qk__curve *curve, qk__head_number *number, const void *argument,
-                         size_t room, size_t *next, double *own)
+static void follow_heads(qk__curve *curve, const qk__asked *asked, size_t room, size_t *next,
+                         double *own)
 {
-    const qk__result_head *last = NULL;
-    size_t members = 0;
-    qk__each_head (curve->points[0], head) {
-        if (!follow(curve, head, number, argument, next, own))
+    const qk__sample *of = curve->of;
+    size_t last = SIZE_MAX, members = 0, first = curve->points[0];
+    for (size_t m = 0; m < curve->count; m++)
+        next[m] = of->begin[curve->points[m]];
+    for (size_t h = of->begin[first]; h < of->begin[first + 1]; h++) {
+        if (!follow(curve, asked, h, next, own))
             continue;
-        if (!last || last->layer != head->layer || last->k_head != head->k_head) {
-            curve->layer_of[curve->groups++] = head->layer;
+        if (last == SIZE_MAX || of->layer[last] != of->layer[h] ||
+            of->k_head[last] != of->k_head[h]) {
+            curve->layer_of[curve->groups++] = (int)of->layer[h];
             members = 0;
         }
-        last = head;
+        last = h;
         members++;
         curve->heads++;
         for (size_t m = 0; m < curve->count; m++) {
@@ -162,14 +162,11 @@ static void test_pairs(qk__curve *curve, double *plain, double *holm)
         }
 }
 
-qk__curve qk__curve_of(qk__findings *findings, const qk__result_model *checkpoints,
-                       size_t count, qk__head_number *number, const void *argument)
+qk__curve qk__curve_of(qk__work *work, const qk__asked *asked)
 {
-    qk__work *work = &findings->work;
-    qk__curve out = {0};
-    size_t room = 1, pairs = count * count;
-    for (size_t m = 0; m < count; m++)
-        room = checkpoints[m].num_heads > room ? checkpoints[m].num_heads : room;
+    const size_t count = asked->of->num_models, room = asked->of->count + 1,
+                 pairs = count * count;
+    qk__curve out = {.of = asked->of};
     out.points = qk__work_take(work, count, sizeof *out.points);
     out.means = qk__work_take(work, count, sizeof *out.means);
     out.halves = qk__work_take(work, count, sizeof *out.halves);
@@ -185,10 +182,10 @@ qk__curve qk__curve_of(qk__findings *findings, const qk__result_model *checkpoin
     if (work->failed)
         return (qk__curve){0};
     for (size_t m = 0; m < count; m++)
-        if (has_number(&checkpoints[m], number, argument))
-            out.points[out.count++] = &checkpoints[m];
+        if (has_number(asked, m))
+            out.points[out.count++] = m;
     if (out.count > 0)
-        follow_heads(&out, number, argument, room, next, own);
+        follow_heads(&out, asked, room, next, own);
     if (out.groups == 0)
         return (qk__curve){0};
     measure_intervals(&out);

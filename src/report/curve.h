@@ -4,29 +4,28 @@
 #ifndef QK_REPORT_CURVE_H
 #define QK_REPORT_CURVE_H
 
-#include "report/evidence.h"
+#include "report/units.h"
 
 typedef struct qk__curve {
-    size_t count;                    /* checkpoints that have the number */
-    const qk__result_model **points; /* [count] */
-    size_t heads, groups;            /* that have it at all of these */
-    double *means;                   /* [count] over these heads */
-    double *halves;                  /* [count] of intervals, see below; NaN: none */
-    double *values;                  /* [count][groups] */
-    double *scratch;                 /* [groups] */
-    int *layer_of;                   /* [groups] */
-    qk__layer_mean *layers;          /* scratch, [groups] */
-    qk__test *tests;                 /* [count][count] of the change from one to a later one */
+    const qk__sample *of;
+    size_t count;           /* checkpoints that have the number */
+    size_t *points;         /* [count] which models these are */
+    size_t heads, groups;   /* that have it at all of these */
+    double *means;          /* [count] over these heads */
+    double *halves;         /* [count] of intervals, see below; NaN: none */
+    double *values;         /* [count][groups] */
+    double *scratch;        /* [groups] */
+    int *layer_of;          /* [groups] */
+    qk__layer_mean *layers; /* scratch, [groups] */
+    qk__test *tests;        /* [count][count] of the change from one to a later one */
 } qk__curve;
 
-/* Of checkpoints in order, in memory of the topic; count 0: nothing has the number, or memory ran out (then the findings
- * fail).
+/* Of checkpoints in order; count 0: nothing has the number, or memory ran out (then the work has failed).
  *
  * Heads differ among themselves more than over training, and what they keep is no uncertainty of a
  * change. So the interval of a checkpoint is Student's after each group's mean over checkpoints is
  * taken off, its standard error times sqrt(count / (count - 1)) (Cousineau 2005, Morey 2008). */
-qk__curve qk__curve_of(qk__findings *findings, const qk__result_model *checkpoints,
-                       size_t count, qk__head_number *number, const void *argument);
+qk__curve qk__curve_of(qk__work *work, const qk__asked *asked);
 
 /* From one checkpoint to another, over groups or their layers: the wider interval. */
 qk__estimate qk__curve_change(const qk__curve *curve, size_t from, size_t to);

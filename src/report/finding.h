@@ -14,7 +14,6 @@ typedef enum qk__verdict {
     QK__DIVIDED,     /* one thing in some families or models, another in others */
     QK__UNSUPPORTED, /* it is larger */
     QK__TOO_FEW,     /* too little to tell */
-    QK__MEASURED,    /* a number, no claim */
     QK__NUM_VERDICTS,
 } qk__verdict;
 
@@ -54,8 +53,7 @@ typedef struct qk__findings {
     size_t count, capacity;
     qk__finding *items;
     qk__tests tests;
-    const qk__score_choice *scores; /* while they are derived */
-    qk__work work;                  /* where it has failed, what follows does nothing */
+    qk__work work; /* where it has failed, what follows does nothing */
 } qk__findings;
 
 #endif

@@ -249,11 +249,25 @@ static qk_status list_figure_files(const qk__report *report, qk_report_outcome *
     return status;
 }
 
+static qk_status derive_findings(qk__report *report, qk_error *err)
+{
+    const qk_report_settings *settings = report->settings;
+    const qk__score_choice scores = {settings->score_metric, settings->score_column};
+    qk__store *tables = NULL;
+    qk_status status = QK_OK;
+    if (report->num_heads > 0)
+        status = qk__store_open(&tables, &settings->context, err);
+    if (status == QK_OK && tables)
+        status = qk__store_add(tables, "main", settings->results, true, err);
+    if (status == QK_OK)
+        status = qk__findings_derive(tables, report->results, &scores, &report->findings, err);
+    qk__store_close(&tables);
+    return status;
+}
+
 /* Until all is drawn and written, what was there before stays. */
 static qk_status make_report(qk__report *report, qk_report_outcome *outcome, qk_error *err)
 {
-    const qk__score_choice scores = {report->settings->score_metric,
-                                     report->settings->score_column};
     qk__drawn_list drawn = {0};
     qk__outfile *page = NULL;
     report->drawn = &drawn;
@@ -262,7 +276,7 @@ static qk_status make_report(qk__report *report, qk_report_outcome *outcome, qk_
     if (status == QK_OK)
         status = count_figures(&drawn, outcome, err);
     if (status == QK_OK) /* for the page and the notes beside the figures */
-        status = qk__findings_derive(report->results, &scores, &report->findings, err);
+        status = derive_findings(report, err);
     if (status == QK_OK)
         status = write_figure_notes(report, err);
     if (status == QK_OK && has_page(report->settings))

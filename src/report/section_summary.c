@@ -5,7 +5,6 @@
 
 #include <qkscope/analysis.h>
 
-#include "report/evidence.h"
 #include "report/sections.h"
 
 /* ---- key numbers ------------------------------------------------------------------------ */
@@ -59,6 +58,21 @@ static void sentence_pca(qk__page *page, const qk__headline *all)
     }
 }
 
+/* "at most 8 keys of each bucket and text", as captures that have not all rows hold. */
+static qk__phrase held_keys(const qk__results *results)
+{
+    const qk__field *field = qk__find_field("reservoir");
+    qk__range held = QK__NO_RANGE;
+    qk__each_model (results, model)
+        qk__each_head (model, head)
+            qk__range_add(&held, qk__field_value(field, &head->v));
+    if (held.low < held.high)
+        return qk__phrase_of("at most %lld to %lld keys of each bucket and text",
+                             (long long)held.low, (long long)held.high);
+    return qk__phrase_of("at most %lld key%s of each bucket and text", (long long)held.high,
+                         held.high == 1 ? "" : "s");
+}
+
 static void sentence_rotation(qk__page *page, const qk__results *results,
                               const qk__headline *all)
 {
@@ -66,7 +80,6 @@ static void sentence_rotation(qk__page *page, const qk__results *results,
     double ap = qk__headline_value(all, "ap_overall");
     double drop = qk__headline_value(all, "ap_drop");
     double error = qk__headline_value(all, "ap_overall_se");
-    const qk__scope scope = qk__whole_scope(results);
     if (isfinite(bias))
         qk__say(
             page,
@@ -88,7 +101,7 @@ static void sentence_rotation(qk__page *page, const qk__results *results,
         qk__say(
             page,
             " Plasticity is from %s, which alone gives it a standard error of up to *%.2g*.",
-            qk__held_keys(&scope).text, error);
+            held_keys(results).text, error);
 }
 
 static void sentence_stages(qk__page *page, const qk__headline *all)

@@ -5,6 +5,9 @@
 #ifndef QK_REPORT_SECTIONS_H
 #define QK_REPORT_SECTIONS_H
 
+#include <math.h>
+
+#include <qkscope/analysis.h>
 #include <qkscope/report.h>
 
 #include "figure/catalog.h"
@@ -65,6 +68,18 @@ static inline size_t qk__num_checkpoints(const qk__results *results)
 static inline const char *qk__label(const qk__result_model *model)
 {
     return *model->label ? model->label : "(no name)";
+}
+
+static inline bool has_few_rows(const qk__result_head *head)
+{
+    return head->n_q < QK_FEW_ROWS || head->n_k < QK_FEW_ROWS;
+}
+
+/* As a run warns of (analysis.c). */
+static inline bool is_led_by_few_texts(const qk__result_head *head)
+{
+    return head->v.texts >= QK_FEW_TEXTS && head->v.effective_texts < head->v.texts &&
+           isnan(head->v.category_probability);
 }
 
 #endif

@@ -220,61 +220,6 @@ qk__test qk__test_groups(const double *groups, size_t count, const qk__layers *l
     return careful;
 }
 
-/* ---- ranks ------------------------------------------------------------------------------ */
-
-/* Twice the rank of a value among all, from 2: a whole number with ties, too. */
-static size_t twice_rank(const double *values, size_t count, size_t of)
-{
-    size_t rank = 1;
-    for (size_t i = 0; i < count; i++)
-        rank += 2 * (values[i] < values[of]) + (values[i] == values[of]);
-    return rank;
-}
-
-/* ways[chosen][sum]: in how many ways that many values have that sum of ranks. Doubles: counts of
- * choices, and of them only shares are used. */
-static double *count_choices(const double *values, size_t count, size_t chosen, size_t sums)
-{
-    double *ways = qk__calloc((chosen + 1) * sums, sizeof *ways);
-    if (!ways)
-        return NULL;
-    ways[0] = 1;
-    for (size_t i = 0; i < count; i++) {
-        size_t rank = twice_rank(values, count, i);
-        for (size_t k = chosen < i + 1 ? chosen : i + 1; k > 0; k--)
-            for (size_t s = sums; s-- > rank;)
-                ways[k * sums + s] += ways[(k - 1) * sums + s - rank];
-    }
-    return ways;
-}
-
-bool qk__test_ranks(const double *values, const char *marked, size_t count, qk__test *test)
-{
-    size_t chosen = 0, sum = 0, sums = 1;
-    *test = NONE;
-    for (size_t i = 0; i < count; i++) {
-        size_t rank = twice_rank(values, count, i);
-        chosen += marked[i] != 0;
-        sum += marked[i] ? rank : 0;
-        sums += rank;
-    }
-    if (chosen == 0 || chosen == count)
-        return true;
-    double *ways = count_choices(values, count, chosen, sums);
-    if (!ways)
-        return false;
-    double all = 0, above = 0, below = 0;
-    for (size_t s = 0; s < sums; s++) {
-        double number = ways[chosen * sums + s];
-        all += number;
-        above += s >= sum ? number : 0;
-        below += s <= sum ? number : 0;
-    }
-    free(ways);
-    *test = qk__test_of_sides(above / all, below / all);
-    return true;
-}
-
 /* ---- several tests ---------------------------------------------------------------------- */
 
 static double one_sided(const qk__test *test, int side)

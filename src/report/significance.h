@@ -54,11 +54,6 @@ qk__estimate qk__estimate_within_layers(const qk__layers *differences);
  * alone. counts: as groups are a few steps wide then, they are tested by their signs. */
 qk__test qk__test_groups(const double *groups, size_t count, const qk__layers *layers,
                          double against, bool counts);
-/* The rank-sum test (Wilcoxon, Mann and Whitney) of whether the marked values are above the others, exact:
- * of all choices of as many, the share with ranks as high; ties have the mean of their ranks. p is NaN
- * without marked or other values. False: memory ran out. */
-bool qk__test_ranks(const double *values, const char *marked, size_t count, qk__test *test);
-
 /* Of tests about one claim: p that all of them lie on that side (the largest one-sided p), and that any
  * does (Bonferroni: the smallest, times their number). NaN if one is. */
 double qk__one_sided_all(const qk__test *tests, size_t count, int side);

@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "stats/false_discovery.h"
-#include "report/evidence.h"
 #include "report/findings.h"
+#include "report/significance.h"
 #include "results/read_results.h"
 
 static json_t *number(double value)
@@ -35,12 +35,18 @@ static json_t *dump_finding(const qk__finding *f)
 static int dump_folder(const char *folder)
 {
     qk__results *results = NULL;
+    qk__store *tables = NULL;
+    const qk_context context = {0};
     qk__findings findings = {0};
     const qk__score_choice scores = {NULL, NULL};
     qk_error err = {0};
     qk_status status = qk__results_read(&results, folder, NULL, &err);
     if (status == QK_OK)
-        status = qk__findings_derive(results, &scores, &findings, &err);
+        status = qk__store_open(&tables, &context, &err);
+    if (status == QK_OK)
+        status = qk__store_add(tables, "main", folder, false, &err);
+    if (status == QK_OK)
+        status = qk__findings_derive(tables, results, &scores, &findings, &err);
     if (status == QK_OK) {
         json_t *all = json_array();
         for (size_t i = 0; i < findings.count; i++)
@@ -52,6 +58,7 @@ static int dump_folder(const char *folder)
         fprintf(stderr, "%s: %s\n", folder, err.message);
     }
     qk__findings_free(&findings);
+    qk__store_close(&tables);
     qk__results_free(&results);
     return status != QK_OK;
 }
@@ -69,13 +76,11 @@ static qk__test test_layers(const double *v, size_t count)
     return qk__test_layers(&fit, v[1]);
 }
 
-/* The numbers of a line as values, the first `other` of them as those of another sample. */
+/* The numbers of a line as values. */
 static void run_test(const char *name, const double *v, size_t count)
 {
     qk__test test = {NAN, 0};
     double adjusted[64];
-    char marked[64] = "";
-    size_t other = count > 0 ? (size_t)v[0] : 0;
     if (strcmp(name, "mean") == 0)
         test = qk__test_mean(v + 1, count - 1, v[0]);
     else if (strcmp(name, "signs") == 0)
@@ -84,11 +89,7 @@ static void run_test(const char *name, const double *v, size_t count)
         test = qk__test_correlation(v[0], v[1]);
     else if (strcmp(name, "layers") == 0)
         test = test_layers(v, count);
-    else if (strcmp(name, "ranks") == 0) {
-        memset(marked, 1, other);
-        if (!qk__test_ranks(v + 1, marked, count - 1, &test))
-            exit(1);
-    } else if (strcmp(name, "correct") == 0) {
+    else if (strcmp(name, "correct") == 0) {
         if (qk__correct_p_values(v, count, adjusted, NULL) != QK_OK)
             exit(1);
         for (size_t i = 0; i < count; i++)

@@ -49,15 +49,20 @@ static void every_allocation(bool checkpoints)
 {
     qk__results *results;
     const qk__score_choice scores = {NULL, NULL};
+    const qk_context context = {0};
     add_tables(checkpoints);
     assert_int_equal(qk__results_read(&results, tree_path(""), NULL, NULL), QK_OK);
     for (long n = 0;; n = next_failure(n, 1)) {
         qk__findings findings;
+        qk__store *tables;
         qk_error err = {0};
+        assert_int_equal(qk__store_open(&tables, &context, NULL), QK_OK);
+        assert_int_equal(qk__store_add(tables, "main", tree_path(""), false, NULL), QK_OK);
         remaining = n;
-        qk_status status = qk__findings_derive(results, &scores, &findings, &err);
+        qk_status status = qk__findings_derive(tables, results, &scores, &findings, &err);
         bool reached = remaining < 0;
         remaining = -1;
+        qk__store_close(&tables);
         if (status != QK_OK) {
             if (status != QK_ERR_NOMEM)
                 fail_msg("allocation %ld: %s", n, err.message);

@@ -82,9 +82,9 @@ def test_kinds_of_one_model(tmp_path, seed, effect, verdict):
     mean, low, high, p = within_layers(made)
     assert found.verdict == verdict and found.p == pytest.approx(p, rel=1e-6)
     line = next(line for line in found.evidence if line.startswith("Difference within layers"))
-    value, level, *interval = numbers_after(line, "content-focused: ")
+    value, level, low_shown, high_shown = numbers_after(line, "content-focused: ")[:4]
     assert level == 95 and value == pytest.approx(mean, abs=6e-4, rel=6e-3)
-    assert interval == pytest.approx([low, high], abs=6e-4, rel=6e-3)
+    assert [low_shown, high_shown] == pytest.approx([low, high], abs=6e-4, rel=6e-3)
     of_kind = made["distance_share"][made["category"] == KINDS[0]]
     assert f"position-dominated {of_kind.mean():.3f} (" in found.evidence[0]
 
@@ -106,8 +106,6 @@ def test_slopes(tmp_path, coupled, verdict):
     assert found["drift-slope"].verdict == verdict
     x, y = (off_layers(made[name], made["layer"]) for name in ("rotation_slope", "distance_slope"))
     assert found["drift-slope"].p == pytest.approx(p_of_r(x, y, len(x) - LAYERS + 1), rel=1e-6)
-    same = (made["rotation_slope"] * made["distance_slope"] > 0).mean()
-    assert numbers_after(found["drift-slope"].evidence[-1], "same sign in ")[0] == pytest.approx(100 * same, rel=6e-3)
     assert found["overhead-distance"].verdict == "unsupported"
 
 
@@ -116,41 +114,3 @@ def test_none_without_the_table(tmp_path):
     assert set(findings_in(tmp_path)[0]) >= FINDINGS
     (tmp_path / "attention.csv").unlink()
     assert not set(findings_in(tmp_path)[0]) & FINDINGS
-
-
-# ---- long contexts -------------------------------------------------------------------------------
-
-def make_checkpoints(folder, seed, coupled):
-    """Before and after training on long contexts: how much the keys of a head part from position, and how much
-    farther it attends."""
-    rng = np.random.default_rng(seed)
-    first = make_study(folder, seed)
-    both = {name: np.concatenate([column, column]) for name, column in first.items()}
-    n = len(first["layer"])
-    both["model"] = np.repeat(["m-0", "m-1"], n)
-    fall = rng.uniform(0, 0.5, n)
-    farther = 2 * fall * coupled + 0.2 * rng.normal(size=n)
-    before = rng.uniform(0.6, 0.9, n) * rng.choice([-1, 1], n)
-    both["r_k"] = np.concatenate([before, -np.sign(before) * (np.abs(before) - fall)])  # PC0 may turn
-    both["mean_distance"] = np.concatenate([100 * np.ones(n), 100 * np.exp(farther)])
-    write(folder, "heads.csv", both, [*KEYS, "category"], n_q=1000, n_k=1000)
-    write(folder, "qk.csv", both, [*KEYS, "r_k"], pc=0, explained_variance=0.5, r_q=0.5)
-    write(folder, "attention.csv", both, [*KEYS, "mean_distance"])
-    (folder / "models.csv").write_text("model,label,family,phase,source\nm-0,first,f,Stage 1,\nm-1,last,f,LC 32K,\n")
-    return first["layer"], fall, farther
-
-
-@pytest.mark.parametrize("coupled, verdict", [(1, "supported"), (0, "unsupported"), (-1, "opposite")])
-def test_keys_that_part_and_reach(tmp_path, coupled, verdict):
-    layer, fall, farther = make_checkpoints(tmp_path, 7, coupled)
-    found = findings_in(tmp_path)[0]["training-farther"]
-    assert found.verdict == verdict
-    x, y = (off_layers(v, layer) for v in (fall, farther))
-    assert found.p == pytest.approx(p_of_r(x, y, len(x) - LAYERS + 1), rel=1e-6)
-    assert numbers_after(found.evidence[-1], "sink (")[0] == pytest.approx(farther.mean(), rel=6e-3, abs=1e-4)
-
-
-def test_no_reach_without_the_table(tmp_path):
-    make_checkpoints(tmp_path, 7, 1)
-    (tmp_path / "attention.csv").unlink()
-    assert "training-farther" not in findings_in(tmp_path)[0]

@@ -83,7 +83,7 @@ def test_corrected_together(few):
         tested = [f for f in study.values() if f.p is not None]
         expected = scipy_stats.false_discovery_control([f.p for f in tested])
         np.testing.assert_allclose([f.adjusted for f in tested], expected, rtol=1e-12)
-        assert len(tested) == 16
+        assert len(tested) >= 16
 
 
 def test_every_claim_follows_its_corrected_p(few):

@@ -422,7 +422,7 @@ def test_beside_analyze(qkscope, kjv, tmp_path):
     for name in ("stages-01-rotary-pairs", "stages-02-score-by-distance", "stages-03-categories"):
         assert (out / "figures" / f"{name}-step-2004.svg").exists()
         assert f'id="fig-{name}-step-2004"' in text
-    for name in ("rope-position", "rope-predicts-score", "rope-slow-energy", "rope-slow-score"):
+    for name in ("rope-position", "rope-predicts-score", "rope-slow-score"):
         assert f'data-finding="{name}"' in text
     (out / "stages.csv").write_text("")
     assert "stages.csv is not as it was written" in qkscope("report", out, expect=1).err
@@ -501,14 +501,14 @@ def verdicts(qkscope, folder):
 def test_findings(qkscope, tmp_path):
     assert verdicts(qkscope, write_tables(tmp_path / "a")) == {
         "rope-position": "supported", "rope-predicts-score": "supported",
-        "rope-slow-energy": "measured", "rope-slow-score": "supported"}
+        "rope-slow-score": "supported"}
 
     def other(row, layer, head):
         row["category_before"], row["category_after"] = "position-dominated", "mixed"
         row["r_squared_predicted"], row["slow_score_share"] = -0.5, 0.2 + 0.01 * head + 0.02 * layer
     assert verdicts(qkscope, write_tables(tmp_path / "b", change=other)) == {
         "rope-position": "opposite", "rope-predicts-score": "opposite",
-        "rope-slow-energy": "measured", "rope-slow-score": "opposite"}
+        "rope-slow-score": "opposite"}
 
     def same(row, layer, head):
         row["category_before"] = row["category_after"]
@@ -517,7 +517,7 @@ def test_findings(qkscope, tmp_path):
     assert found["rope-position"] == found["rope-slow-score"] == "unsupported"
     assert found["rope-predicts-score"] == "unsupported"
     page = (tmp_path / "a" / "report.html").read_text()
-    assert "0 heads before RoPE, 8 after it, of 16" in page.replace("\u2068", "").replace("\u2069", "")
+    assert "is above 0 in 8 of 16 heads: mean over heads 0.500" in page
 
 
 def test_heads_with_few_rows_are_in_no_finding(qkscope, tmp_path):
