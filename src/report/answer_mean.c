@@ -81,7 +81,7 @@ qk__answer qk__ask_mean(qk__findings *findings, const qk__question *question,
     qk__answer answer = {.any = true,
                          .outcome = qk__tested(findings, test, units.lean),
                          .where = qk__where(asked, &units)};
-    qk__evidence(findings, "%s%s is above %.3g in %zu of %zu heads: %s, %s; %s.",
+    qk__evidence(findings, "%s%s is above %.1g in %zu of %zu heads: %s, %s; %s.",
                  qk__of_name(asked).text, question->what, question->against, units.above,
                  units.heads, mean_phrase(&units, &e, share).text, qk__how_many(&units).text,
                  answer.outcome.text.text);

@@ -250,7 +250,7 @@ def test_page_and_figures_hold_the_tables(qkscope, made, tmp_path):
     fields = {f["name"]: f for f in heads["fields"]}
     for name, column in (("diff", "difference"), ("a", "a"), ("b", "b"), ("p", "p_corrected")):
         assert fields[f"r_q.{name}"]["values"] == pytest.approx([rows[head][column] for head in both], rel=1e-4)
-    assert fields["r_q.diff"]["label"] == "the position correlation of queries on PC0, b − a" and fields["r_q.diff"]["first"]
+    assert fields["r_q.diff"]["label"] == "query-position correlation r_q on PC0, b − a" and fields["r_q.diff"]["first"]
     low, high = (fields["r_q.diff"]["scale"][end] for end in ("low", "high"))
     assert -low == high == pytest.approx(max(abs(v) for v in fields["r_q.diff"]["values"]), rel=1e-4)
     cells = told(out / "figures" / "compare-02-map")
