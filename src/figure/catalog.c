@@ -26,46 +26,120 @@ static bool is_asked_for(const qk__subject *subject, const qk__drawn *drawn)
 static bool is_apt(const qk__subject *subject, const qk__figure_kind *kind)
 {
     const qk__results *results = subject->results;
+    if (kind->apart && results->checkpoints)
+        return false;
     return results->num_models > 1 ? results->checkpoints || !kind->training
                                    : !kind->compares && !kind->training;
 }
 
-static void add_one(qk__drawn *items, size_t *count, const qk__figure_family *family,
-                    const qk__figure_kind *kind, const qk__subject *subject)
+/* Whether it is, of some model. */
+static bool is_kind_asked_for(const qk__subject *subject, const qk__figure_kind *kind)
 {
-    qk__drawn drawn = {.family = family, .kind = kind, .model = subject->model};
-    qk__subject of = *subject;
-    of.kind = kind;
-    if (!is_apt(subject, kind) || !kind->applies(&of))
-        return;
-    snprintf(drawn.name, sizeof drawn.name, "%s%s%s", kind->name, subject->model ? "-" : "",
-             subject->model ? subject->model->slug : "");
-    if (!is_asked_for(subject, &drawn))
-        return;
-    if (items)
-        items[*count] = drawn;
-    ++*count;
+    const size_t length = strlen(kind->name);
+    for (size_t i = 0; i < subject->num_only; i++)
+        if (strncmp(subject->only[i], kind->name, length) == 0 &&
+            (!subject->only[i][length] || (kind->per_model && subject->only[i][length] == '-')))
+            return true;
+    return subject->num_only == 0;
 }
 
-/* The figures of these results in report order; with items NULL it only counts them. */
-static size_t find_figures(const qk__subject *subject, qk__drawn *items)
+/* The next of all kinds that are apt and asked for; NULL: there are no more. */
+static const qk__figure_kind *next_kind(const qk__subject *subject, size_t *family,
+                                        size_t *kind)
 {
-    size_t count = 0;
-    for (size_t f = 0; f < qk__num_figure_families; f++) {
-        const qk__figure_family *family = &qk__figure_families[f];
-        for (size_t k = 0; k < family->count; k++) {
-            const qk__figure_kind *kind = &family->kinds[k];
-            qk__subject of = *subject;
-            of.model = NULL;
-            if (!kind->per_model)
-                add_one(items, &count, family, kind, &of);
-            for (size_t m = 0; kind->per_model && m < subject->results->num_models; m++) {
-                of.model = &subject->results->models[m];
-                add_one(items, &count, family, kind, &of);
-            }
+    for (; *family < qk__num_figure_families; ++*family, *kind = 0)
+        while (*kind < qk__figure_families[*family].count) {
+            const qk__figure_kind *next = &qk__figure_families[*family].kinds[(*kind)++];
+            if (is_apt(subject, next) && is_kind_asked_for(subject, next) &&
+                (subject->tables || !(next->select || next->compose)))
+                return next;
         }
+    return NULL;
+}
+
+/* ---- what they ask ---------------------------------------------------------------------- */
+
+/* Empty: it asks nothing. */
+static qk_status select_of(const qk__figure_kind *kind, qk__buffer *sql, qk_error *err)
+{
+    if (kind->select)
+        return qk__buffer_printf(sql, err, "%s", kind->select);
+    return kind->compose ? kind->compose(kind, sql, err) : QK_OK;
+}
+
+/* rows NULL: it is only expected. */
+static qk_status ask_kind(const qk__subject *subject, const qk__figure_kind *kind,
+                          qk_columns **rows, qk_error *err)
+{
+    qk__buffer sql = {0};
+    qk_status status = select_of(kind, &sql, err);
+    if (status == QK_OK && sql.size > 0)
+        status = rows ? qk__store_ask(subject->tables, rows, err, "%s", (const char *)sql.data)
+                      : qk__store_expect(subject->tables, (const char *)sql.data, err);
+    qk__buffer_free(&sql);
+    return status;
+}
+
+static void add_one(const qk__subject *subject, const qk__figure_family *family,
+                    qk__drawn_list *list)
+{
+    const qk__figure_kind *kind = subject->kind;
+    qk__drawn *drawn = &list->items[list->count];
+    *drawn = (qk__drawn){.family = family,
+                         .kind = kind,
+                         .model = subject->model,
+                         .rows = subject->rows,
+                         .all = subject->all};
+    snprintf(drawn->name, sizeof drawn->name, "%s%s%s", kind->name, subject->model ? "-" : "",
+             subject->model ? subject->model->slug : "");
+    list->count += is_asked_for(subject, drawn) &&
+                   (kind->applies ? kind->applies(subject) : subject->rows.count > 0);
+}
+
+/* The figure of a kind, or that of each model. */
+static void add_kind(const qk__subject *subject, const qk__figure_family *family,
+                     qk_columns *found, qk__drawn_list *list)
+{
+    qk__subject of = *subject;
+    const qk__results *results = subject->results;
+    of.rows = of.all = (qk__found){found, 0, found ? qk_columns_num_rows(found) : 0};
+    if (!of.kind->per_model)
+        add_one(&of, family, list);
+    for (size_t m = 0; of.kind->per_model && m < results->num_models; m++) {
+        of.model = &results->models[m];
+        of.rows = qk__rows_of_model(subject->ids, &of.all, m);
+        add_one(&of, family, list);
     }
-    return count;
+}
+
+static qk_status find_figures(const qk__subject *subject, qk__drawn_list *list, qk_error *err)
+{
+    const qk__figure_kind *kind;
+    for (size_t f = 0, k = 0; (kind = next_kind(subject, &f, &k));)
+        QK_TRY(ask_kind(subject, kind, NULL, err));
+    for (size_t f = 0, k = 0; (kind = next_kind(subject, &f, &k));) {
+        qk__subject of = *subject;
+        of.kind = kind;
+        of.ids = &list->ids;
+        qk_columns **found = &list->asked[list->num_asked++];
+        QK_TRY(ask_kind(subject, kind, found, err));
+        add_kind(&of, &qk__figure_families[f], *found, list);
+    }
+    return QK_OK;
+}
+
+static qk_status take_list(const qk__subject *subject, qk__drawn_list *list, qk_error *err)
+{
+    size_t kinds = 0;
+    for (size_t f = 0; f < qk__num_figure_families; f++)
+        kinds += qk__figure_families[f].count;
+    list->items = qk__calloc(kinds * (subject->results->num_models + 1), sizeof *list->items);
+    list->asked = qk__calloc(kinds, sizeof(qk_columns *));
+    if (!list->items || !list->asked)
+        return qk__nomem(err);
+    if (subject->tables)
+        QK_TRY(qk__find_model_ids(subject->tables, subject->results, &list->ids, err));
+    return find_figures(subject, list, err);
 }
 
 /* Which name is that of no figure; NULL: none. */
@@ -85,18 +159,16 @@ static const char *find_unknown(const qk__subject *subject, const qk__drawn_list
 qk_status qk__list_figures(const qk__subject *subject, qk__drawn_list *list, qk_error *err)
 {
     *list = (qk__drawn_list){0};
-    size_t count = find_figures(subject, NULL);
-    if (count > 0 && !(list->items = qk__calloc(count, sizeof *list->items)))
-        return qk__nomem(err);
-    list->count = count > 0 ? find_figures(subject, list->items) : 0;
-    const char *unknown = find_unknown(subject, list);
-    if (!unknown)
-        return QK_OK;
-    qk__drawn_list_free(list);
-    return qk__fail(err, QK_ERR_NOT_FOUND,
-                    "figure %.100s: these results have none of this name; --list names those "
-                    "that there are",
-                    unknown);
+    qk_status status = take_list(subject, list, err);
+    const char *unknown = status == QK_OK ? find_unknown(subject, list) : NULL;
+    if (unknown)
+        status = qk__fail(err, QK_ERR_NOT_FOUND,
+                          "figure %.100s: these results have none of this name; --list names "
+                          "those that there are",
+                          unknown);
+    if (status != QK_OK)
+        qk__drawn_list_free(list);
+    return status;
 }
 
 /* ---- drawing ---------------------------------------------------------------------------- */
@@ -122,6 +194,9 @@ static void draw_one(void *context, size_t i, int worker)
     qk__subject subject = *all->subject;
     subject.model = drawn->model;
     subject.kind = drawn->kind;
+    subject.ids = &all->list->ids;
+    subject.rows = drawn->rows;
+    subject.all = drawn->all;
     qk__figure figure;
     const bool in_page = all->subject->in_page;
     qk__figure_init(&figure, drawn->name, qk__theme_of(all->settings->theme),
@@ -182,6 +257,10 @@ void qk__drawn_list_free(qk__drawn_list *list)
         free(list->items[i].message);
         qk__buffer_free(&list->items[i].in_page);
     }
+    for (size_t i = 0; i < list->num_asked; i++)
+        qk_columns_free(&list->asked[i]);
+    free(list->asked);
+    free(list->ids.models);
     free(list->items);
     *list = (qk__drawn_list){0};
 }

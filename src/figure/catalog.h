@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The figures that are drawn from tables. A figure is a row of the table in figures.c: which numbers,
- * as which marks, over what; the files beside it draw such rows, or one figure that is like no
- * other. catalog.c draws them all; install.c then moves them to their places. */
+/* The figures that are drawn from tables. A figure is a row of the table in figures.def: a SELECT of numbers, as which
+ * marks, over what; the files beside it draw such rows. catalog.c asks for the numbers and draws all figures;
+ * install.c then moves them to their places. */
 #ifndef QK_FIGURE_CATALOG_H
 #define QK_FIGURE_CATALOG_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "figure/ask.h"
 #include "figure/figure.h"
-#include "results/results.h"
 
 /* ---- what a figure is drawn of ---------------------------------------------------------- */
 
 /* model is NULL unless the figure is one per model. */
 typedef struct qk__subject {
     const qk__results *results;
+    qk__store *tables; /* NULL: there are none */
+    const qk__model_ids *ids;
+    qk__found rows, all; /* what the figure's SELECT found: of the model, and of all models */
     const qk__result_model *model;
     const struct qk__figure_kind *kind;
     const struct qk__comparison *comparison; /* of two models; NULL: of none */
@@ -41,21 +44,24 @@ typedef enum qk__role {
     QK__BY_CATEGORY, /* of its category */
 } qk__role;
 
-/* Numbers of heads. */
+/* A number of each head. */
 typedef struct qk__chart_series {
-    const char *field; /* a column (tables.def), which has its colours, unit and ranges */
-    double (*of_head)(const qk__result_head *head); /* in place of it, of several columns */
-    double (*at)(const qk__subject *subject, size_t place); /* or what is no mean over heads */
+    const char *field;    /* a column (tables.def), which has its colours, unit and ranges */
+    const char *sql;      /* what is taken in place of the column itself */
     qk_category category; /* by QK__BY_CATEGORY: 1 of a head that has it, 0 of any other */
     bool magnitude;
     const char *name; /* markup, in the legend; NULL: what the column says */
     qk__role role;
 } qk__chart_series;
 enum { QK__MAX_SERIES = 6 };
+struct qk__panel;
 
-/* chart.c */
-double qk__series_value(const qk__chart_series *series, const qk__result_head *head);
-/* The label of a series, markup or plain text of ours. */
+/* ask_heads.c */
+size_t qk__count_series(const struct qk__panel *panel);
+/* As SQL. */
+QK_MUST_CHECK qk_status qk__put_series(const qk__chart_series *series, qk__buffer *sql,
+                                       qk_error *err);
+/* chart.c: the label of a series, markup or plain text of ours. */
 const char *qk__series_name(const qk__chart_series *series);
 
 /* What it is called in the file of the figure's numbers. */
@@ -110,7 +116,11 @@ typedef struct qk__figure_kind {
     bool compares; /* models with each other: of one, the head maps say it better */
     bool pools; /* puts the heads of all models into one picture without telling them apart */
     bool training; /* of checkpoints alone, two or more */
-    /* Whether the results hold what it needs; builds the figure. */
+    bool apart;    /* never of checkpoints */
+    /* Its SELECT, as it is or put together; NULL: it asks nothing. */
+    const char *select;
+    qk_status (*compose)(const struct qk__figure_kind *kind, qk__buffer *sql, qk_error *err);
+    /* Whether the rows hold what it needs, NULL: where there are any; builds the figure. */
     bool (*applies)(const qk__subject *subject);
     void (*build)(qk__figure *figure, const qk__subject *subject);
     int width;  /* nominal pixels */
@@ -142,6 +152,7 @@ typedef struct qk__drawn {
     const qk__figure_family *family;
     const qk__figure_kind *kind;
     const qk__result_model *model; /* NULL unless per model */
+    qk__found rows, all;           /* as of qk__subject */
     qk_status status;
     char *message;
     int width, height;  /* nominal pixels */
@@ -151,6 +162,9 @@ typedef struct qk__drawn {
 typedef struct qk__drawn_list {
     size_t count;
     qk__drawn *items; /* in report order */
+    size_t num_asked;
+    qk_columns **asked; /* what their SELECTs found */
+    qk__model_ids ids;
 } qk__drawn_list;
 
 /* The figures that apply and are asked for, drawn by nobody yet. QK_ERR_NOT_FOUND: one that is asked for is
@@ -178,9 +192,15 @@ QK_MUST_CHECK qk_status qk__check_written(const qk__drawn_list *list, qk_error *
 
 /* ---- what draws rows of the table ------------------------------------------------------- */
 
-/* Whether the results hold what such a figure needs; and the figure. */
+/* Puts the SELECT of such a figure together; whether its rows hold what it needs; and the figure. */
+typedef qk_status qk__compose_fn(const qk__figure_kind *kind, qk__buffer *sql, qk_error *err);
 typedef bool qk__applies_fn(const qk__subject *subject);
 typedef void qk__build_fn(qk__figure *figure, const qk__subject *subject);
+
+/* ask_heads.c: a row a head, with these columns and then the series of all panels; those that have all of them; a row a
+ * place. */
+enum { QK__MODEL, QK__LAYER, QK__Q_HEAD, QK__DEPTH, QK__CATEGORY_NAME, QK__FIRST_SERIES };
+qk__compose_fn qk__ask_heads, qk__ask_full_heads, qk__ask_places;
 
 /* charts.c: over models, layers, components or dimensions */
 qk__applies_fn qk__has_chart;
@@ -191,14 +211,9 @@ qk__applies_fn qk__has_head_maps, qk__has_depth_maps;
 qk__build_fn qk__build_head_maps, qk__build_depth_maps;
 /* points.c: the second series over the first, a point a head; in a panel for each of some checkpoints;
  * and for each family, or each model */
-qk__applies_fn qk__has_points;
 qk__build_fn qk__build_points, qk__build_portraits, qk__build_family_points;
 /* hills.c: densities over heads, a row for each model */
-qk__applies_fn qk__has_hills;
 qk__build_fn qk__build_hills;
-/* model_ends.c: two means of each model, and a line between them */
-qk__applies_fn qk__has_ends;
-qk__build_fn qk__build_ends;
 
 /* Figures that are like no other: other_maps.c; bucket_plot.c, plasticity along the context, head by head;
  * score_figure.c, against an external score; head_curves.c, scores and attention by distance of some heads;

@@ -1,19 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The numbers of charts: statistics of series over models, layers, components or dimensions. */
+/* The numbers of charts: statistics of series over models, layers, components, dimensions or lengths. */
 #include "figure/chart.h"
 
 #include <math.h>
 
 /* ---- what is shown ---------------------------------------------------------------------- */
-
-double qk__series_value(const qk__chart_series *series, const qk__result_head *head)
-{
-    if (series->role == QK__BY_CATEGORY)
-        return head->category >= 0 ? head->category == (int)series->category : NAN;
-    double value = series->of_head ? series->of_head(head)
-                                   : qk__field_value(qk__find_field(series->field), &head->v);
-    return series->magnitude ? fabs(value) : value;
-}
 
 const char *qk__series_name(const qk__chart_series *series)
 {
@@ -21,118 +12,62 @@ const char *qk__series_name(const qk__chart_series *series)
                                           : qk__find_field(series->field)->info.label;
 }
 
-size_t qk__count_series(const qk__panel *panel)
-{
-    size_t count = 0;
-    for (const qk__chart_series *s = panel->series;
-         count < QK__MAX_SERIES && (s->field || s->of_head || s->at || s->role); s++)
-        count++;
-    return count;
-}
+/* Columns of rows: those of the statistics of a series. */
+enum { PLACE = 1, FIRST = 2 };
 
-static size_t most_components(const qk__results *results)
+static size_t column_of(const qk__subject *subject, const qk__panel *panel)
 {
-    enum { MOST = 10 };
-    size_t count = 0;
-    qk__each_model (results, model)
-        qk__each_head (model, head)
-            count = head->num_pcs > count ? head->num_pcs : count;
-    return count < MOST ? count : MOST;
+    size_t column = FIRST;
+    for (const qk__panel *p = subject->kind->panels; p < panel; p++)
+        column += QK__NUM_VALUES * qk__count_series(p);
+    return column;
 }
 
 size_t qk__count_places(const qk__subject *subject)
 {
+    const size_t rows = subject->rows.count;
     switch (subject->kind->over) {
-    case QK__LAYERS:
-        return subject->results->num_models == 1
-                   ? (size_t)subject->results->models[0].last_layer + 1
-                   : 0;
-    case QK__COMPONENTS:
-        return most_components(subject->results);
-    case QK__DIMENSIONS:
-        return subject->model->num_components;
-    case QK__LENGTHS:
-        return subject->model->num_heads > 0 ? subject->model->heads[0].num_lengths : 0;
-    default:
+    case QK__MODELS:
         return subject->results->num_models;
+    case QK__LENGTHS:
+        return rows;
+    default: /* from 0 on */
+        return rows > 0 ? (size_t)qk__number_in(&subject->rows, rows - 1, PLACE) + 1 : 0;
     }
 }
 
-/* Whether a head is of a category at a length; NaN: of none. */
-static double is_at_length(const qk__result_head *head, size_t place, qk_category category)
+/* Where a row stands; SIZE_MAX: nowhere. */
+static size_t place_of(const qk__subject *subject, size_t row)
 {
-    const double own = place < head->num_lengths ? head->length_category[place] : -1;
-    return own < 0 ? NAN : own == (double)category;
-}
-
-/* The heads of a place: of a model, or of its layer. */
-static qk__result_model heads_at(const qk__subject *subject, size_t place)
-{
-    const qk__results *results = subject->results;
-    if (subject->model)
-        return *subject->model;
-    if (subject->kind->over == QK__MODELS)
-        return results->models[place];
-    qk__result_model layer = results->models[0];
-    size_t first = 0, end;
-    while (first < layer.num_heads && (size_t)layer.heads[first].layer < place)
-        first++;
-    for (end = first; end < layer.num_heads && (size_t)layer.heads[end].layer == place;)
-        end++;
-    layer.heads += first;
-    layer.num_heads = end - first;
-    return layer;
-}
-
-static qk__spread spread_at(qk__figure *figure, const qk__subject *subject,
-                            const qk__chart_series *series, size_t place)
-{
-    if (series->at) {
-        double value = series->at(subject, place);
-        return (qk__spread){1, value, NAN, value, value, value};
+    switch (subject->kind->over) {
+    case QK__MODELS:
+        return qk__model_in(subject->ids, &subject->rows, row, PLACE);
+    case QK__LENGTHS:
+        return row;
+    default:
+        return (size_t)qk__number_in(&subject->rows, row, PLACE);
     }
-    qk__result_model of = heads_at(subject, place);
-    double *values = qk__figure_alloc(figure, of.num_heads + 1, sizeof *values);
-    size_t count = 0;
-    for (size_t h = 0; values && h < of.num_heads; h++) {
-        values[count] = subject->kind->over == QK__LENGTHS
-                            ? is_at_length(&of.heads[h], place, series->category)
-                            : qk__series_value(series, &of.heads[h]);
-        count += isfinite(values[count]);
-    }
-    return qk__spread_of_values(values, count);
-}
-
-static bool has_values(const qk__subject *subject, const qk__chart_series *series)
-{
-    for (size_t i = 0; series->at && i < qk__count_places(subject); i++)
-        if (isfinite(series->at(subject, i)))
-            return true;
-    qk__each_model (subject->results, model)
-        qk__each_head (model, head)
-            if (!series->at && isfinite(qk__series_value(series, head)))
-                return true;
-    return false;
 }
 
 /* Where an area lies between curves, of both. */
 bool qk__has_numbers(const qk__subject *subject, const qk__panel *panel)
 {
-    size_t count = qk__count_series(panel), found = 0;
-    for (size_t s = 0; s < count; s++)
-        found += has_values(subject, &panel->series[s]);
+    size_t count = qk__count_series(panel), found = 0, first = column_of(subject, panel);
+    for (size_t s = 0; s < count; s++) {
+        bool any = false;
+        for (size_t i = 0; i < subject->rows.count && !any; i++)
+            any = isfinite(
+                qk__number_in(&subject->rows, i, first + QK__NUM_VALUES * s + QK__VALUE));
+        found += any;
+    }
     return panel->between ? found == count : found > 0;
 }
 
-/* One layer makes no curve. */
+/* One layer makes no curve, and several models have layers of their own. */
 bool qk__has_chart(const qk__subject *subject)
 {
-    const qk__results *results = subject->results;
-    size_t places = qk__count_places(subject);
-    if (places == 0 || (subject->kind->over == QK__LAYERS &&
-                        (results->models[0].num_heads == 0 ||
-                         results->models[0].heads[0].layer ==
-                             results->models[0].heads[results->models[0].num_heads - 1].layer)))
+    if (subject->kind->over == QK__LAYERS &&
+        (subject->results->num_models != 1 || subject->rows.count < 2))
         return false;
     for (const qk__panel *panel = subject->kind->panels; qk__count_series(panel) > 0; panel++) {
         if (qk__has_numbers(subject, panel))
@@ -144,31 +79,6 @@ bool qk__has_chart(const qk__subject *subject)
 }
 
 /* ---- numbers ---------------------------------------------------------------------------- */
-
-static void set_statistic(qk__chart *c, size_t s, size_t row, const qk__spread *of,
-                          const qk__field *field)
-{
-    const qk__statistic statistic = c->panel->statistic;
-    double shown[QK__NUM_VALUES] = {of->mean, NAN, NAN, NAN};
-    if (statistic == QK__STAT_MEDIAN)
-        shown[QK__VALUE] = of->median;
-    if (statistic == QK__STAT_QUARTILES) {
-        shown[QK__VALUE_LOW] = of->quartile1;
-        shown[QK__VALUE_HIGH] = of->quartile3;
-        shown[QK__VALUE_MEDIAN] = of->median;
-    }
-    if (statistic == QK__STAT_DEVIATION &&
-        isfinite(of->mean)) { /* within what the column can be */
-        bool negative = field && field->info.range && field->info.range[0] == '-';
-        double sd = isfinite(of->sd) ? of->sd : 0; /* one head: a band without width */
-        shown[QK__VALUE_LOW] = fmin(1, fmax(negative ? -1 : 0, of->mean - sd));
-        shown[QK__VALUE_HIGH] = fmax(negative ? -1 : 0, fmin(1, of->mean + sd));
-    }
-    for (size_t i = 0; i < QK__NUM_VALUES; i++) {
-        c->values[s][i][row] = shown[i];
-        qk__range_add(&c->range, shown[i]);
-    }
-}
 
 /* The column, or what the legend says. */
 const char *qk__told_series(qk__figure *figure, const qk__chart_series *series)
@@ -199,27 +109,31 @@ static void tell_row(qk__figure *figure, const qk__chart *c, const char *const *
 }
 
 /* A layer without heads is left out; a model without numbers keeps its place and interrupts lines. */
-static void add_numbers(qk__figure *figure, const qk__subject *subject, qk__chart *c,
-                        const char *const *names)
+static void add_numbers(const qk__subject *subject, qk__chart *c)
 {
     const qk__panel *panel = c->panel;
-    const bool layers = subject->kind->over == QK__LAYERS;
-    for (size_t i = 0; i < qk__count_places(subject); i++) {
-        if (layers && heads_at(subject, i).num_heads == 0)
-            continue;
+    const bool models = subject->kind->over == QK__MODELS;
+    const size_t column = column_of(subject, panel);
+    c->rows = models ? subject->results->num_models : subject->rows.count;
+    for (size_t i = 0; i < c->rows; i++) {
+        c->place[i] = (double)i;
+        for (size_t k = 0; k < c->count * QK__NUM_VALUES; k++)
+            c->values[k / QK__NUM_VALUES][k % QK__NUM_VALUES][i] = NAN;
+    }
+    for (size_t i = 0; i < subject->rows.count; i++) {
+        const size_t place = place_of(subject, i), row = models ? place : i;
         double sum = 0;
-        const size_t row = c->rows++;
-        c->place[row] = (double)i;
-        for (size_t s = 0; s < c->count; s++) {
-            const qk__chart_series *series = &panel->series[s];
-            qk__spread spread = spread_at(figure, subject, series, i);
-            set_statistic(c, s, row, &spread,
-                          series->field ? qk__find_field(series->field) : NULL);
-            sum += spread.mean;
+        if (place == SIZE_MAX)
+            continue;
+        c->place[row] = (double)place;
+        for (size_t k = 0; k < c->count * QK__NUM_VALUES; k++) {
+            const double value = qk__number_in(&subject->rows, i, column + k);
+            c->values[k / QK__NUM_VALUES][k % QK__NUM_VALUES][row] = value;
+            qk__range_add(&c->range, value);
+            sum += k % QK__NUM_VALUES == QK__VALUE ? value : 0;
         }
         if (panel->mark == QK__STACK)
             c->range.high = fmax(c->range.high, sum);
-        tell_row(figure, c, names, row);
     }
 }
 
@@ -246,8 +160,11 @@ qk__chart qk__make_chart(qk__figure *figure, const qk__subject *subject, const q
                    .interval = panel->statistic == QK__STAT_DEVIATION ||
                                panel->statistic == QK__STAT_QUARTILES,
                    .range = QK__NO_RANGE};
-    if (take_memory(figure, qk__count_places(subject), &c))
-        add_numbers(figure, subject, &c, names);
+    if (take_memory(figure, qk__count_places(subject), &c)) {
+        add_numbers(subject, &c);
+        for (size_t i = 0; i < c.rows; i++)
+            tell_row(figure, &c, names, i);
+    }
     for (int i = 0; i < 2; i++)
         if (panel->lines[i] != 0)
             qk__range_add(&c.range, panel->lines[i]);

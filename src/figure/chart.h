@@ -6,7 +6,7 @@
 #include "figure/catalog.h"
 #include "figure/sheet.h"
 
-/* What is taken over the heads of a place. */
+/* What is taken over the heads of a place: columns of the rows (ask_heads.c). */
 enum { QK__VALUE, QK__VALUE_LOW, QK__VALUE_HIGH, QK__VALUE_MEDIAN, QK__NUM_VALUES };
 
 typedef struct qk__chart {
@@ -19,7 +19,6 @@ typedef struct qk__chart {
     qk__power power;
 } qk__chart;
 
-size_t qk__count_series(const qk__panel *panel);
 /* Models, layers, components or dimensions. */
 size_t qk__count_places(const qk__subject *subject);
 /* Whether there is any number of a panel. */

@@ -212,7 +212,7 @@ static const char *const *place_names(qk__figure *figure, const qk__subject *sub
             break;
         case QK__LENGTHS:
             names[i] = qk__figure_format(figure, "%lld",
-                                         (long long)subject->model->heads[0].lengths[i]);
+                                         (long long)qk__number_in(&subject->rows, i, 1));
             break;
         default:
             names[i] = qk__figure_format(figure, "%zu", i);

@@ -5,20 +5,10 @@
 #include <math.h>
 #include <string.h>
 
-bool qk__has_all_series(const qk__families *all, const qk__result_head *head)
+qk__found qk__rows_in(const qk__families *all, const qk__result_model *model)
 {
-    for (size_t s = 0; s < all->num_series; s++)
-        if (!isfinite(qk__series_value(&all->series[s], head)))
-            return false;
-    return true;
-}
-
-static bool has_heads(const qk__families *all, const qk__result_model *model)
-{
-    qk__each_head (model, head)
-        if (qk__has_all_series(all, head))
-            return true;
-    return false;
+    return qk__rows_of_model(all->subject->ids, &all->subject->all,
+                             (size_t)(model - all->results->models));
 }
 
 /* A panel for each model in place of one for each family. */
@@ -39,8 +29,8 @@ bool qk__gather_families(qk__figure *figure, const qk__subject *subject, bool sp
                          qk__families *all)
 {
     const qk__results *results = subject->results;
-    *all = (qk__families){.results = results, .series = subject->kind->panels[0].series};
-    all->num_series = all->series[1].field ? 2 : 1;
+    *all = (qk__families){
+        .subject = subject, .results = results, .series = subject->kind->panels[0].series};
     all->pool = qk__figure_alloc(figure, results->num_models, sizeof *all->pool);
     size_t used = 0, most = 0;
     for (size_t f = 0; all->pool && f < results->num_families && all->count < QK__MOST_FAMILIES;
@@ -48,7 +38,7 @@ bool qk__gather_families(qk__figure *figure, const qk__subject *subject, bool sp
         qk__family *family = &all->panels[all->count];
         *family = (qk__family){results->families[f], (int)f, 0, all->pool + used};
         qk__each_model (results, model)
-            if (model->family_index == (int)f && has_heads(all, model))
+            if (model->family_index == (int)f && qk__rows_in(all, model).count > 0)
                 family->models[family->count++] = model;
         used += family->count;
         most = family->count > most ? family->count : most;

@@ -22,9 +22,9 @@ typedef struct qk__family {
 } qk__family;
 
 typedef struct qk__families {
+    const qk__subject *subject;
     const qk__results *results;
-    const qk__chart_series *series; /* one or two; a head is shown that has all of them */
-    size_t num_series;
+    const qk__chart_series *series; /* one or two; rows are heads that have all of them */
     size_t count;
     qk__family panels[QK__MOST_FAMILIES];
     bool split;      /* a panel per model */
@@ -32,7 +32,8 @@ typedef struct qk__families {
     const qk__result_model **pool;
 } qk__families;
 
-bool qk__has_all_series(const qk__families *all, const qk__result_head *head);
+/* The heads of a model. */
+qk__found qk__rows_in(const qk__families *all, const qk__result_model *model);
 /* Families with something to show. split: where one has more models than can be told apart in a
  * panel, each model gets a panel; where that would be very many, models are not told apart. False
  * without memory: the figure has failed. */

@@ -23,43 +23,67 @@ enum {
 
 /* ---- cells ------------------------------------------------------------------------------ */
 
-static void sides_of_model(const qk__result_model *model, size_t *layers, size_t *heads)
+/* Its rows; none where a table names heads so far out that a map of them would take all memory. */
+static qk__found rows_to_map(const qk__subject *subject, const qk__result_model *model,
+                             size_t *layers, size_t *heads)
 {
-    int last = model->last_layer, most = 0;
-    qk__each_head (model, head) {
-        last = head->layer > last ? head->layer : last;
-        most = head->q_head > most ? head->q_head : most;
+    qk__found rows = qk__rows_of_model(subject->ids, &subject->all,
+                                       (size_t)(model - subject->results->models));
+    double last = model->last_layer, most = 0;
+    for (size_t i = 0; i < rows.count; i++) {
+        last = fmax(last, qk__number_in(&rows, i, QK__LAYER));
+        most = fmax(most, qk__number_in(&rows, i, QK__Q_HEAD));
     }
+    if ((last + 1) * (most + 1) > MOST_CELLS)
+        rows.count = 0;
     *layers = (size_t)last + 1;
     *heads = (size_t)most + 1;
+    return rows;
 }
 
-/* A table may name any head: one far out must not take all memory. */
-static bool has_map(const qk__chart_series *shown, const qk__result_model *model)
+static double value_of(const qk__subject *subject, const qk__found *rows, size_t i)
+{
+    if (subject->kind->panels[0].series[0].field)
+        return qk__number_in(rows, i, QK__FIRST_SERIES);
+    const int category = qk__category_in(rows, i, QK__CATEGORY_NAME);
+    return category >= 0 ? category : NAN;
+}
+
+static bool has_map(const qk__subject *subject, const qk__result_model *model)
 {
     size_t layers, heads;
-    sides_of_model(model, &layers, &heads);
-    if ((double)layers * (double)heads > MOST_CELLS)
-        return false;
-    qk__each_head (model, head)
-        if (isfinite(qk__series_value(shown, head)))
+    const qk__found rows = rows_to_map(subject, model, &layers, &heads);
+    for (size_t i = 0; i < rows.count; i++)
+        if (isfinite(value_of(subject, &rows, i)))
             return true;
     return false;
 }
 
-static void fill_map(qk__figure *figure, const qk__chart_series *shown,
+static void fill_map(qk__figure *figure, const qk__subject *subject,
                      const qk__result_model *model, qk__map *map)
 {
     size_t layers, heads;
-    sides_of_model(model, &layers, &heads);
-    qk__mean *means = qk__figure_alloc(figure, layers * heads, sizeof *means);
-    if (!qk__start_map(figure, map, layers, heads) || !means)
+    const qk__found rows = rows_to_map(subject, model, &layers, &heads);
+    if (!qk__start_map(figure, map, layers, heads))
         return;
-    qk__each_head (model, head)
-        qk__mean_add(&means[(size_t)head->layer * heads + (size_t)head->q_head],
-                     qk__series_value(shown, head));
-    for (size_t i = 0; i < layers * heads; i++)
-        map->values[i] = qk__mean_of(&means[i]);
+    for (size_t i = 0; i < rows.count; i++)
+        map->values[(size_t)qk__number_in(&rows, i, QK__LAYER) * heads +
+                    (size_t)qk__number_in(&rows, i, QK__Q_HEAD)] = value_of(subject, &rows, i);
+}
+
+/* Of the numbers of all heads in a column. */
+static qk__scale scale_in(qk__figure *figure, const qk__subject *subject,
+                          const qk__chart_series *shown, size_t column)
+{
+    size_t count = 0;
+    double *values = qk__figure_alloc(figure, subject->all.count + 1, sizeof *values);
+    for (size_t i = 0; values && i < subject->all.count; i++) {
+        values[count] = qk__number_in(&subject->all, i, column);
+        count += isfinite(values[count]);
+    }
+    if (values)
+        qk__sort(values, count);
+    return qk__scale_of_values(qk__find_field(shown->field), values, count);
 }
 
 /* All models with values, or the first, the last, and others evenly between them. Returns how many
@@ -68,19 +92,20 @@ static size_t fill_maps(qk__figure *figure, const qk__subject *subject, const qk
                         qk__maps *all)
 {
     const qk__results *results = subject->results;
-    const qk__chart_series *shown = &subject->kind->panels[0].series[0];
     size_t of = 0, seen = 0;
     qk__each_model (results, model)
-        of += has_map(shown, model);
+        of += has_map(subject, model);
     size_t panels = of < QK__MAX_PANELS ? of : QK__MAX_PANELS;
     qk__each_model (results, model) {
         size_t wanted =
             panels > 1 ? (all->count * (of - 1) + (panels - 1) / 2) / (panels - 1) : 0;
-        if (all->count == panels || !has_map(shown, model) || seen++ != wanted)
+        if (all->count == panels || !has_map(subject, model) || seen++ != wanted)
             continue;
         qk__map *map = &all->maps[all->count++];
-        *map = (qk__map){.scale = *scale, .format = "%.2f", .bar = qk__series_name(shown)};
-        fill_map(figure, shown, model, map);
+        *map = (qk__map){.scale = *scale,
+                         .format = "%.2f",
+                         .bar = qk__series_name(&subject->kind->panels[0].series[0])};
+        fill_map(figure, subject, model, map);
         if (results->num_models > 1)
             map->name = qk__model_label(figure, results, model);
     }
@@ -139,7 +164,7 @@ static size_t list_categories(const qk__figure *figure, const qk__maps *all, qk_
 bool qk__has_head_maps(const qk__subject *subject)
 {
     qk__each_model (subject->results, model)
-        if (has_map(&subject->kind->panels[0].series[0], model))
+        if (has_map(subject, model))
             return true;
     return false;
 }
@@ -153,7 +178,7 @@ void qk__build_head_maps(qk__figure *figure, const qk__subject *subject)
     if (!all)
         return;
     if (shown->field)
-        scale = qk__figure_scale(figure, results, shown->field, shown->magnitude);
+        scale = scale_in(figure, subject, shown, QK__FIRST_SERIES);
     size_t of = fill_maps(figure, subject, &scale, all);
     char heading[160];
     int length = snprintf(heading, sizeof heading, "%s, head by head", subject->kind->heading);
@@ -180,14 +205,30 @@ void qk__build_head_maps(qk__figure *figure, const qk__subject *subject)
 /* Pixels of a row of cells, where there are few and many, and of all rows. */
 enum { ROW = 28, LOW_ROW = 17, FEW_ROWS = 16, MOST_ROWS = 5000, LEAST_ROWS = 110 };
 
+/* The mean over the heads in each column: a tenth of the depth, or a layer. */
+static void fill_row(const qk__subject *subject, size_t model, size_t column, bool by_layer,
+                     const qk__map *map, double *values)
+{
+    const qk__found rows = qk__rows_of_model(subject->ids, &subject->all, model);
+    qk__mean means[QK__DEPTH_BINS] = {{0}};
+    for (size_t i = 0; i < rows.count; i++) {
+        const double at = by_layer ? qk__number_in(&rows, i, QK__LAYER)
+                                   : floor(QK__DEPTH_BINS * qk__number_in(&rows, i, QK__DEPTH));
+        qk__mean_add(&means[(size_t)fmin(at, QK__DEPTH_BINS - 1)],
+                     qk__number_in(&rows, i, column));
+    }
+    for (size_t i = 0; i < map->columns; i++)
+        values[i] = qk__mean_of(&means[i]);
+}
+
 /* A column for each tenth of the depth; or for each layer, where no model has ten: tenths would
  * leave columns empty. */
-static bool fill_depths(qk__figure *figure, const qk__results *results,
-                        const qk__chart_series *shown, qk__map *map)
+static bool fill_depths(qk__figure *figure, const qk__subject *subject,
+                        const qk__chart_series *shown, size_t column, qk__map *map)
 {
     static const char *const DEPTHS[QK__DEPTH_BINS] = {"0.0", "0.1", "0.2", "0.3", "0.4",
                                                        "0.5", "0.6", "0.7", "0.8", "0.9"};
-    const qk__field *field = qk__find_field(shown->field);
+    const qk__results *results = subject->results;
     size_t layers = 1, rows = results->num_models;
     qk__each_model (results, model) /* of the deepest */
         layers = (size_t)model->last_layer >= layers ? (size_t)model->last_layer + 1 : layers;
@@ -197,24 +238,25 @@ static bool fill_depths(qk__figure *figure, const qk__results *results,
     map->row_labels = labels;
     if (!qk__start_map(figure, map, rows, by_layer ? layers : QK__DEPTH_BINS) || !labels)
         return false;
-    double *values = map->values;
-    qk__each_model (results, model) {
-        *labels++ = qk__model_label(figure, results, model);
-        if (by_layer)
-            qk__by_layer(model, field, shown->magnitude, values, layers);
-        else
-            qk__by_depth(model, field, shown->magnitude, values);
-        values += map->columns;
+    for (size_t m = 0; m < rows; m++) {
+        labels[m] = qk__model_label(figure, results, &results->models[m]);
+        fill_row(subject, m, column, by_layer, map, map->values + m * map->columns);
     }
-    map->scale = qk__figure_scale(figure, results, shown->field, shown->magnitude);
+    map->scale = scale_in(figure, subject, shown, column);
     return true;
 }
 
 bool qk__has_depth_maps(const qk__subject *subject)
 {
-    for (const qk__panel *panel = subject->kind->panels; panel->series[0].field; panel++)
-        if (!qk__has_field(subject->results, panel->series[0].field))
+    size_t column = QK__FIRST_SERIES;
+    for (const qk__panel *panel = subject->kind->panels; panel->series[0].field;
+         panel++, column++) {
+        bool any = false;
+        for (size_t i = 0; i < subject->all.count && !any; i++)
+            any = isfinite(qk__number_in(&subject->all, i, column));
+        if (!any)
             return false;
+    }
     return true;
 }
 
@@ -227,8 +269,9 @@ void qk__build_depth_maps(qk__figure *figure, const qk__subject *subject)
     bool ok = true;
     for (const qk__panel *panel = subject->kind->panels; ok && panel->series[0].field;
          panel++) {
-        qk__map *map = &all->maps[all->count++];
-        ok = fill_depths(figure, results, &panel->series[0], map);
+        qk__map *map = &all->maps[all->count];
+        ok = fill_depths(figure, subject, &panel->series[0], QK__FIRST_SERIES + all->count++,
+                         map);
         char label[QK__LINE_SIZE];
         map->title = qk__figure_format(
             figure, "%s%s", qk__in_symbols(figure, qk__series_name(&panel->series[0]), label),

@@ -23,11 +23,6 @@ typedef struct bins {
     double highest;    /* density of any model */
 } bins;
 
-bool qk__has_hills(const qk__subject *subject)
-{
-    return qk__has_field(subject->results, subject->kind->panels[0].series[0].field);
-}
-
 /* ---- bins ------------------------------------------------------------------------------- */
 
 /* Values shown, and Freedman and Diaconis' width for an average model of the family. */
@@ -62,12 +57,12 @@ static bool plan_bins(qk__figure *figure, const qk__families *all, size_t panel,
 {
     const qk__family *family = &all->panels[panel];
     size_t count = 0;
-    double *values =
-        qk__figure_alloc(figure, qk__count_heads(all->results) + 1, sizeof *values);
-    for (size_t m = 0; values && m < family->count; m++)
-        qk__each_head (family->models[m], head)
-            if (qk__has_all_series(all, head))
-                values[count++] = qk__series_value(all->series, head);
+    double *values = qk__figure_alloc(figure, all->subject->all.count + 1, sizeof *values);
+    for (size_t m = 0; values && m < family->count; m++) {
+        const qk__found rows = qk__rows_in(all, family->models[m]);
+        for (size_t i = 0; i < rows.count; i++)
+            values[count++] = qk__number_in(&rows, i, QK__FIRST_SERIES);
+    }
     if (count == 0)
         return false;
     qk__sort(values, count);
@@ -85,10 +80,10 @@ typedef struct outline {
 static void find_outline(const qk__families *all, const qk__result_model *model, bins *of,
                          double factor, outline *out)
 {
-    size_t counts[2 * MAX_BINS] = {0}, total = 0;
-    qk__each_head (model, head) {
-        double value = qk__series_value(all->series, head);
-        total += isfinite(value) != 0;
+    size_t counts[2 * MAX_BINS] = {0};
+    const qk__found rows = qk__rows_in(all, model);
+    for (size_t i = 0; i < rows.count; i++) {
+        double value = qk__number_in(&rows, i, QK__FIRST_SERIES);
         if (!(value >= of->low && value <= of->high))
             continue;
         size_t bin = (size_t)(floor(value / of->width) - of->first);
@@ -99,7 +94,7 @@ static void find_outline(const qk__families *all, const qk__result_model *model,
     for (size_t i = 0; i <= of->count; i++) {
         double edge = (of->first + (double)i) * of->width * factor;
         double density =
-            i < of->count ? (double)counts[i] / ((double)total * of->width * factor) : 0;
+            i < of->count ? (double)counts[i] / ((double)rows.count * of->width * factor) : 0;
         out->x[out->count] = out->x[out->count + 1] = edge;
         out->y[out->count] = before;
         out->y[out->count + 1] = density;

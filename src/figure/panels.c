@@ -200,16 +200,6 @@ qk__pen qk__zero_line(const qk__figure *figure)
     return (qk__pen){.stroke = figure->theme->muted, .width = 0.8};
 }
 
-qk__scale qk__figure_scale(qk__figure *figure, const qk__results *results, const char *field,
-                           bool magnitude)
-{
-    qk__scale scale = qk__scale_between(QK__HUE_NONE, 0, 1);
-    qk_error err;
-    qk__figure_fail(
-        figure, qk__scale_of(results, qk__find_field(field), magnitude, &scale, &err), &err);
-    return scale;
-}
-
 bool qk__has_field(const qk__results *results, const char *name)
 {
     const qk__field *field = qk__find_field(name);

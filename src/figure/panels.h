@@ -100,10 +100,6 @@ qk__pen qk__guide(const qk__figure *figure);
 /* At 0. */
 qk__pen qk__zero_line(const qk__figure *figure);
 
-/* qk__scale_of a field by name. */
-qk__scale qk__figure_scale(qk__figure *figure, const qk__results *results, const char *field,
-                           bool magnitude);
-
 /* Any finite value of a field in the study. */
 bool qk__has_field(const qk__results *results, const char *field);
 

@@ -23,24 +23,6 @@ typedef struct cloud {
     double size; /* of points */
 } cloud;
 
-bool qk__has_points(const qk__subject *subject)
-{
-    const qk__families all = {.series = subject->kind->panels[0].series, .num_series = 2};
-    qk__each_model (subject->results, model)
-        qk__each_head (model, head)
-            if (qk__has_all_series(&all, head))
-                return true;
-    return false;
-}
-
-static size_t count_shown_heads(const qk__families *all, const qk__result_model *model)
-{
-    size_t count = 0;
-    qk__each_head (model, head)
-        count += qk__has_all_series(all, head);
-    return count;
-}
-
 /* ---- numbers ---------------------------------------------------------------------------- */
 
 /* Of a head whose category no table tells, too. */
@@ -50,18 +32,24 @@ static const char *color_of_category(const qk__figure *figure, int category)
                                         : figure->theme->muted;
 }
 
-static int category_or_none(const qk__result_head *head)
+static int category_or_none(const qk__found *rows, size_t row)
 {
-    return head->category >= 0 ? head->category : QK_NUM_CATEGORIES;
+    const int category = qk__category_in(rows, row, QK__CATEGORY_NAME);
+    return category >= 0 ? category : QK_NUM_CATEGORIES;
+}
+
+/* The first number of a head, and the second. */
+static double value_in(const qk__found *rows, size_t row, int which)
+{
+    return qk__number_in(rows, row, QK__FIRST_SERIES + (size_t)which);
 }
 
 static void put_head(qk__figure *figure, const cloud *c, const qk__plot *plot,
-                     const qk__family *family, size_t m, const qk__result_head *head)
+                     const qk__family *family, size_t m, const qk__found *rows, size_t row)
 {
     const qk__families *all = &c->families;
-    const int category = category_or_none(head);
-    const double x = qk__series_value(&all->series[0], head);
-    const double y = qk__series_value(&all->series[1], head);
+    const int category = category_or_none(rows, row);
+    const double x = value_in(rows, row, 0), y = value_in(rows, row, 1);
     char color[8];
     if (c->by_category)
         snprintf(color, sizeof color, "%s", color_of_category(figure, category));
@@ -82,41 +70,43 @@ static void put_cloud(qk__figure *figure, const cloud *c, const qk__plot *plot,
                       const qk__family *family)
 {
     size_t most = 0;
-    for (size_t m = 0; m < family->count; m++)
-        most = family->models[m]->num_heads > most ? family->models[m]->num_heads : most;
+    qk__found *rows = qk__figure_alloc(figure, family->count + 1, sizeof *rows);
+    for (size_t m = 0; rows && m < family->count; m++) {
+        rows[m] = qk__rows_in(&c->families, family->models[m]);
+        most = rows[m].count > most ? rows[m].count : most;
+    }
     for (size_t turn = 0; turn < most; turn++)
         for (size_t m = 0; m < family->count; m++) {
-            const qk__result_model *model = family->models[m];
-            size_t h = turn * model->num_heads / most;
-            if ((turn + 1) * model->num_heads / most != h &&
-                qk__has_all_series(&c->families, &model->heads[h]))
-                put_head(figure, c, plot, family, m, &model->heads[h]);
+            size_t h = turn * rows[m].count / most;
+            if ((turn + 1) * rows[m].count / most != h)
+                put_head(figure, c, plot, family, m, &rows[m], h);
         }
 }
 
 /* Of both numbers. */
 static void widen_to_family(const qk__families *all, const qk__family *family, qk__range r[2])
 {
-    for (size_t m = 0; m < family->count; m++)
-        qk__each_head (family->models[m], head)
-            for (int i = 0; i < 2 && qk__has_all_series(all, head); i++)
-                qk__range_add(&r[i], qk__series_value(&all->series[i], head));
+    for (size_t m = 0; m < family->count; m++) {
+        const qk__found rows = qk__rows_in(all, family->models[m]);
+        for (size_t i = 0; i < 2 * rows.count; i++)
+            qk__range_add(&r[i % 2], value_in(&rows, i / 2, i % 2));
+    }
 }
 
 /* Pearson r over the heads of some models. */
 static double pearson(qk__figure *figure, const qk__families *all,
                       const qk__result_model *const *models, size_t num_models)
 {
-    size_t count = 0, most = 1;
-    for (size_t m = 0; m < num_models; m++)
-        most += models[m]->num_heads;
+    size_t count = 0;
+    const size_t most = all->subject->all.count + 1;
     double *x = qk__figure_alloc(figure, 2 * most, sizeof *x);
-    for (size_t m = 0; x && m < num_models; m++)
-        qk__each_head (models[m], head) {
-            x[count] = qk__series_value(&all->series[0], head);
-            x[most + count] = qk__series_value(&all->series[1], head);
-            count += qk__has_all_series(all, head);
+    for (size_t m = 0; x && m < num_models; m++) {
+        const qk__found rows = qk__rows_in(all, models[m]);
+        for (size_t i = 0; i < rows.count; i++, count++) {
+            x[count] = value_in(&rows, i, 0);
+            x[most + count] = value_in(&rows, i, 1);
         }
+    }
     return x ? qk__fit_line(x, x + most, count).r : NAN;
 }
 
@@ -296,10 +286,9 @@ static void name_categories(const qk__figure *figure, const cloud *c, naming *na
 {
     for (int category = 0; category <= QK_NUM_CATEGORIES; category++) {
         size_t heads = 0;
-        qk__each_model (c->families.results, model)
-            qk__each_head (model, head)
-                heads += category_or_none(head) == category &&
-                         qk__has_all_series(&c->families, head);
+        const qk__found *rows = &c->families.subject->all;
+        for (size_t i = 0; i < rows->count; i++)
+            heads += category_or_none(rows, i) == category;
         if (heads == 0)
             continue;
         char *text = named->names[named->count];
@@ -322,7 +311,7 @@ static void name_groups(const qk__figure *figure, const cloud *c, bool counts, n
         size_t heads = 0;
         qk__each_model (results, model)
             if (qk__color_group(results, model) == (int)g)
-                heads += count_shown_heads(&c->families, model);
+                heads += qk__rows_in(&c->families, model).count;
         if (counts)
             snprintf(more, sizeof more, " (%zu)", heads);
         if (heads > 0 || !counts)
@@ -343,7 +332,7 @@ static void begin_cloud(qk__figure *figure, cloud *c, const naming *named)
     for (size_t p = 0; p < c->families.count; p++) {
         size_t heads = 0;
         for (size_t m = 0; m < c->families.panels[p].count; m++)
-            heads += count_shown_heads(&c->families, c->families.panels[p].models[m]);
+            heads += qk__rows_in(&c->families, c->families.panels[p].models[m]).count;
         most = heads > most ? heads : most;
     }
     c->size = cloud_point_size(most, c->sheet.height);
@@ -357,7 +346,7 @@ static void put_together(qk__families *all)
 {
     size_t count = 0;
     qk__each_model (all->results, model)
-        if (count_shown_heads(all, model) > 0)
+        if (qk__rows_in(all, model).count > 0)
             all->pool[count++] = model;
     all->panels[0] = (qk__family){"", 0, count, all->pool};
     all->count = 1;

@@ -98,7 +98,7 @@ qk__scale qk__scale_of_weights(double least)
 }
 
 /* What is cut off must not change the sign of an end: 0 is where colours begin. */
-static qk__scale scale_of_values(const qk__field *field, const double *sorted, size_t count)
+qk__scale qk__scale_of_values(const qk__field *field, const double *sorted, size_t count)
 {
     const char *unit = field->info.unit, *range = field->info.range;
     const bool correlation = unit && strcmp(unit, "correlation") == 0;
@@ -132,7 +132,7 @@ qk_status qk__scale_of(const qk__results *results, const qk__field *field, bool 
             count += isfinite(value);
         }
     qk__sort(values, count);
-    *scale = scale_of_values(field, values, count);
+    *scale = qk__scale_of_values(field, values, count);
     free(values);
     return QK_OK;
 }

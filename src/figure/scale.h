@@ -33,6 +33,8 @@ typedef struct qk__scale {
  * hundredth at each end, so that one head does not take all colours. magnitude: of |value|. */
 QK_MUST_CHECK qk_status qk__scale_of(const qk__results *results, const qk__field *field,
                                      bool magnitude, qk__scale *scale, qk_error *err);
+/* The same of these, which are sorted. */
+qk__scale qk__scale_of_values(const qk__field *field, const double *sorted, size_t count);
 /* Of other numbers with the colours of a column: from low to high (0 included), but plasticity
  * from low on. An empty range is widened. */
 qk__scale qk__scale_between(qk__hue hue, double low, double high);

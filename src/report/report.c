@@ -201,6 +201,7 @@ static qk__subject subject_of(const qk__report *report)
 {
     const qk_report_settings *settings = report->settings;
     return (qk__subject){.results = report->results,
+                         .tables = report->tables,
                          .score_metric =
                              settings->score_metric ? settings->score_metric : "ap_drop",
                          .score_column = settings->score_column,
@@ -347,16 +348,31 @@ static qk_status list_changed(const qk_report_settings *settings, qk_report_outc
     return status;
 }
 
+/* What figures ask. There may be none: scores alone can be drawn. force: a study's folder is not complete yet. */
+static qk_status open_tables(const qk_report_settings *settings, bool force, qk__store **tables,
+                             qk_error *err)
+{
+    QK_TRY(qk__store_open(tables, &settings->context, err));
+    qk_status status =
+        qk__store_add(*tables, "main", settings->results, force || settings->force, err);
+    if (status == QK_ERR_NOT_FOUND)
+        qk__store_close(tables);
+    return status == QK_ERR_NOT_FOUND ? QK_OK : status;
+}
+
 qk_status qk__report_make(const qk_report_settings *settings, const qk__results *results,
                           qk_report_outcome **outcome, qk_error *err)
 {
     double start = qk__now();
     *outcome = NULL;
     qk__results *own = NULL;
+    qk__store *tables = NULL;
     qk_report_outcome *out = qk__calloc(1, sizeof *out);
     qk_status status = out ? list_changed(settings, out, err) : qk__nomem(err);
     if (status == QK_OK && !results)
         status = qk__results_read(&own, settings->results, settings->scores, err);
+    if (status == QK_OK)
+        status = open_tables(settings, results != NULL, &tables, err);
     results = results ? results : own;
     if (status == QK_OK)
         status = qk__check_scores(results, settings->score_metric, settings->score_column,
@@ -364,12 +380,14 @@ qk_status qk__report_make(const qk_report_settings *settings, const qk__results 
     if (status == QK_OK)
         status = qk__need_heads(&settings->heads, results, NULL, err);
     if (status != QK_OK) {
+        qk__store_close(&tables);
         qk__results_free(&own);
         qk_report_outcome_free(&out);
         return status;
     }
     qk__report report = {.settings = settings,
                          .results = results,
+                         .tables = tables,
                          .folder = settings->output ? settings->output : settings->results,
                          .num_heads = qk__count_heads(results)};
     out->num_models = results->num_models;
@@ -377,6 +395,7 @@ qk_status qk__report_make(const qk_report_settings *settings, const qk__results 
     status =
         settings->list ? list_figure_names(&report, out, err) : make_staged(&report, out, err);
     out->seconds = qk__now() - start;
+    qk__store_close(&tables);
     qk__results_free(&own);
     if (status == QK_OK || status == QK_ERR_PARTIAL)
         *outcome = out;

@@ -23,6 +23,7 @@
 typedef struct qk__report {
     const qk_report_settings *settings;
     const qk__results *results;
+    qk__store *tables;   /* NULL: there are none */
     const char *folder;  /* of the page */
     const char *figures; /* of the figures: folder/figures */
     const char *staging; /* of those drawn now, until the page is written, too */

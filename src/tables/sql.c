@@ -276,6 +276,18 @@ qk_status qk__sql_prepare(qk__store *t, const char *sql, sqlite3_stmt **out, qk_
     return status;
 }
 
+qk_status qk__sql_expect(qk__store *t, const char *sql, qk_error *err)
+{
+    sqlite3_stmt *statement = NULL;
+    int code = sqlite3_prepare_v2(t->db, sql, -1, &statement, NULL);
+    sqlite3_finalize(statement);
+    want_joined(t, sql);
+    for (size_t s = 0; s < t->num_sets; s++)
+        for (size_t i = 0; i < t->sets[s]->num_tables; i++)
+            t->sets[s]->tables[i].asked = false;
+    return code == SQLITE_OK ? QK_OK : qk__sql_fail(t, code, err);
+}
+
 static qk_status make(qk__store *t, sqlite3_stmt **out, qk_error *err, const char *sql,
                       va_list args)
 {

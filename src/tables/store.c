@@ -202,6 +202,11 @@ qk_status qk__store_ask(qk__store *t, qk_columns **rows, qk_error *err, const ch
     return status;
 }
 
+qk_status qk__store_expect(qk__store *t, const char *sql, qk_error *err)
+{
+    return qk__sql_expect(t, sql, err);
+}
+
 qk_status qk__store_query(qk__store *t, const char *sql, double seconds, qk_columns **rows,
                           qk_error *err)
 {

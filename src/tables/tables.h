@@ -52,7 +52,11 @@ QK_MUST_CHECK qk_status qk__store_scores(qk__store *tables, const char *name, co
 QK_MUST_CHECK qk_status qk__store_ask(qk__store *tables, qk_columns **rows, qk_error *err,
                                       const char *sql, ...);
 
-/* The same of a statement from outside: one SELECT, within some seconds and a gigabyte of memory.
+/* Says that a SELECT of ours will be asked: tables that are read from now on have its columns, too, so that none is read
+ * once for each statement. */
+QK_MUST_CHECK qk_status qk__store_expect(qk__store *tables, const char *sql, qk_error *err);
+
+/* The rows of a statement from outside: one SELECT, within some seconds and a gigabyte of memory.
  * QK_ERR_ARGUMENT: it is wrong, with the place; QK_ERR_UNSUPPORTED: it needs more than that. */
 QK_MUST_CHECK qk_status qk__store_query(qk__store *tables, const char *sql, double seconds,
                                         qk_columns **rows, qk_error *err);

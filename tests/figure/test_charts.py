@@ -8,7 +8,8 @@ from figure_files import drawn
 from svg_pictures import Picture
 from made_tables import CATEGORIES, weights
 
-MODELS = ["rotation-02-drift-correlation", "rotation-03-variance-shares", "rotation-05-slope-ratio"]
+APART = "plasticity-06-by-model"  # never of checkpoints
+MODELS = [APART, "rotation-02-drift-correlation", "rotation-03-variance-shares", "rotation-05-slope-ratio"]
 
 
 # ---- a number or a few of each model, by hand --------------------------------------------------
@@ -53,6 +54,7 @@ CHARTS = {  # the numbers of each panel, and its labels
     "rotation-05-slope-ratio": ([[slope_ratio]], ["Median |αk| / |αq|"]),
     "plasticity-04-trajectory": ([FIRST_AND_LAST, [mean("bias_strength")]],
                                  ["first 20 % of the context", "last 20 %", "drop", "bias strength"]),
+    APART: ([FIRST_AND_LAST, [mean("ap_drop")]], ["first 20 % of the context", "last 20 %", "drop", "Attention plasticity"]),
     "pca-07-position-signal": ([[deviation("r_q", -1, 1), deviation("r_k", -1, 1, True)]],
                                ["rq, mean ± 1 sd", "|rk|, mean ± 1 sd", "Pearson r with position"]),
     "pca-08-taxonomy": ([[kinds]], [*CATEGORIES, "Share of heads"]),
@@ -66,7 +68,7 @@ CHARTS = {  # the numbers of each panel, and its labels
 
 
 @pytest.mark.cases(12)
-@pytest.mark.parametrize("study, name", [("training", name) for name in CHARTS] + [("cross", name) for name in MODELS])
+@pytest.mark.parametrize("study, name", [("training", name) for name in CHARTS if name != APART] + [("cross", name) for name in MODELS])
 def test_numbers_of_models(request, study, name):
     study = request.getfixturevalue(study)
     panels, said = CHARTS[name]

@@ -12,7 +12,7 @@ from made_tables import IDS, distances, make_heads, profile, write_csv, write_re
 from svg_pictures import Picture
 
 DISTANCES, PROFILES = "plasticity-01-distance-heatmap", "plasticity-02-profiles"
-SCORE, BY_MODEL = "plasticity-05-score", "plasticity-06-by-model"
+SCORE = "plasticity-05-score"
 RAMPS = pathlib.Path(__file__).parent / "ramps.txt"
 
 
@@ -155,20 +155,7 @@ def test_no_more_profiles_than_show(qkscope, tmp_path, count, buckets, shown):
     check_mean_profile(mean, sum((list(profile(head, buckets)) for head in made), []))  # of all of them
 
 
-# ---- models side by side -----------------------------------------------------------------------
-
-def means(study, column):
-    return [np.nanmean(values(rows, column)) for rows in study.by_model]
-
-
-def test_by_model(cross):
-    labels = set(cross.labels(BY_MODEL))
-    for part in cross.panels(BY_MODEL, "series"):
-        assert [row["y"] for row in part] == cross.labels_of_models
-        close([row["x"] for row in part], means(cross, part[0]["series"]))
-    assert {*cross.labels_of_models, "first 20 % of the context", "last 20 %", "Attention plasticity by model"} <= labels
-    assert {f"{drop:.3f}" for drop in means(cross, "ap_drop")} <= labels
-
+# ---- models beside a score ----------------------------------------------------------------------
 
 @pytest.mark.parametrize("columns, options", [(("ap_drop", "longbench_pro_overall"), []), (
     ("bias_strength", "ap_overall"), ["--score-metric", "bias_strength", "--score-column", "ap_overall"])])
@@ -199,7 +186,7 @@ def test_a_metric_of_the_study(qkscope, tmp_path):
         ("name0", "Label 1", "name2", "name3", "stranger"), "abcde", (5, 3, 4, None, 1))]
     models = [(f"Label {i}", f"F{i % 2}", "") for i in range(5)]
     made = Study(qkscope, tmp_path, models, [3], 4, scores=scores)
-    close(numbers(made.told(SCORE), "x", "y"), np.column_stack([means(made, "ap_drop")[:3], [5, 3, 4]]))
+    close(numbers(made.told(SCORE), "x", "y"), np.column_stack([[np.nanmean(values(rows, "ap_drop")) for rows in made.by_model[:3]], [5, 3, 4]]))
     labels = made.labels(SCORE)
     assert {"Label 0", "Label 1", "Label 2", "Quality", "F0", "F1"} <= set(labels)
     assert any(t.endswith("(mean over heads)") for t in labels) and any("n = 3" in t for t in labels)

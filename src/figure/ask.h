@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What figures ask the tables (ask.c): each one SELECT, whose first column is the model (models.model_id) of a row, or 0
+ * where rows are of none. Rows are sorted by it. */
+#ifndef QK_FIGURE_ASK_H
+#define QK_FIGURE_ASK_H
+
+#include "base/buffer.h"
+#include "results/results.h"
+#include "tables/tables.h"
+
+/* Some of the rows that a SELECT has found. */
+typedef struct qk__found {
+    const qk_columns *of;
+    size_t first, count;
+} qk__found;
+
+/* NaN where there is nothing; of texts, too. */
+double qk__number_in(const qk__found *rows, size_t row, size_t column);
+/* NULL where there is nothing; of numbers, too. */
+const char *qk__text_in(const qk__found *rows, size_t row, size_t column);
+/* A qk_category by its name, or -1. */
+int qk__category_in(const qk__found *rows, size_t row, size_t column);
+/* Those from `row` on that have the same number in a column as that one. */
+qk__found qk__same_in(const qk__found *rows, size_t row, size_t column);
+
+/* Where the models of results are in the tables. */
+typedef struct qk__model_ids {
+    size_t count;   /* of model_id, from 1 on */
+    size_t *models; /* [count + 1] index in the results; SIZE_MAX: it is not there */
+} qk__model_ids;
+QK_MUST_CHECK qk_status qk__find_model_ids(qk__store *tables, const qk__results *results,
+                                           qk__model_ids *ids, qk_error *err);
+/* The index of the model whose number stands in a column; SIZE_MAX: of none. */
+size_t qk__model_in(const qk__model_ids *ids, const qk__found *rows, size_t row, size_t column);
+/* The rows of a model. */
+qk__found qk__rows_of_model(const qk__model_ids *ids, const qk__found *rows, size_t model);
+
+#endif
