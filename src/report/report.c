@@ -254,16 +254,8 @@ static qk_status derive_findings(qk__report *report, qk_error *err)
 {
     const qk_report_settings *settings = report->settings;
     const qk__score_choice scores = {settings->score_metric, settings->score_column};
-    qk__store *tables = NULL;
-    qk_status status = QK_OK;
-    if (report->num_heads > 0)
-        status = qk__store_open(&tables, &settings->context, err);
-    if (status == QK_OK && tables)
-        status = qk__store_add(tables, "main", settings->results, true, err);
-    if (status == QK_OK)
-        status = qk__findings_derive(tables, report->results, &scores, &report->findings, err);
-    qk__store_close(&tables);
-    return status;
+    return qk__findings_derive(report->num_heads > 0 ? report->tables : NULL, report->results,
+                               &scores, &report->findings, err);
 }
 
 /* Until all is drawn and written, what was there before stays. */
@@ -348,13 +340,12 @@ static qk_status list_changed(const qk_report_settings *settings, qk_report_outc
     return status;
 }
 
-/* What figures ask. There may be none: scores alone can be drawn. force: a study's folder is not complete yet. */
-static qk_status open_tables(const qk_report_settings *settings, bool force, qk__store **tables,
+/* What figures and findings ask. There may be none: scores alone can be drawn. */
+static qk_status open_tables(const qk_report_settings *settings, qk__store **tables,
                              qk_error *err)
 {
     QK_TRY(qk__store_open(tables, &settings->context, err));
-    qk_status status =
-        qk__store_add(*tables, "main", settings->results, force || settings->force, err);
+    qk_status status = qk__store_add(*tables, "main", settings->results, true, err);
     if (status == QK_ERR_NOT_FOUND)
         qk__store_close(tables);
     return status == QK_ERR_NOT_FOUND ? QK_OK : status;
@@ -372,7 +363,7 @@ qk_status qk__report_make(const qk_report_settings *settings, const qk__results 
     if (status == QK_OK && !results)
         status = qk__results_read(&own, settings->results, settings->scores, err);
     if (status == QK_OK)
-        status = open_tables(settings, results != NULL, &tables, err);
+        status = open_tables(settings, &tables, err);
     results = results ? results : own;
     if (status == QK_OK)
         status = qk__check_scores(results, settings->score_metric, settings->score_column,
