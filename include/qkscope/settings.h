@@ -85,6 +85,7 @@ typedef enum qk_setting_trait {
     QK_SETTING_ZERO_IN_FILES = 1 << 3, /* files may say 0, which is "not given" */
     QK_SETTING_ANY_CASE = 1 << 4,      /* words in upper or lower case */
     QK_SETTING_OPTIONAL = 1 << 5,      /* the option's value may be left out, which is "" */
+    QK_SETTING_UTF8 = 1 << 6,          /* a text that files have as it is given */
 } qk_setting_trait;
 
 /* One setting. NULL and 0 are what a row is silent about. */

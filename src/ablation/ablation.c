@@ -312,8 +312,9 @@ static qk_status put_together(qk__ablation *a, qk_error *err)
     return remove_units(a, err);
 }
 
-/* Whether the folder of another run's units is that of one at work. */
-static qk_status ask_run(const qk__ablation *a, const char *top, const char *run, qk_error *err)
+/* Whether the folder of another run's units is that of one at work; *stopped counts the others. */
+static qk_status ask_run(const qk__ablation *a, const char *top, const char *run, int *stopped,
+                         qk_error *err)
 {
     qk__path folder;
     int lock;
@@ -326,6 +327,7 @@ static qk_status ask_run(const qk__ablation *a, const char *top, const char *run
                         "choose another folder",
                         a->recorder.output);
     close(lock);
+    ++*stopped;
     return QK_OK;
 }
 
@@ -333,14 +335,21 @@ static qk_status ask_run(const qk__ablation *a, const char *top, const char *run
 static qk_status ask_others(const qk__ablation *a, qk_error *err)
 {
     bool there;
+    int stopped = 0;
     qk__path top;
     qk__names names = {0};
     QK_TRY(qk__look_below(a->recorder.output, UNITS, &there, err));
     QK_TRY(qk__path_in(&top, a->recorder.output, UNITS, err));
     qk_status status = there ? qk__list_dir(top.text, &names, err) : QK_OK;
     for (size_t i = 0; status == QK_OK && i < names.count; i++)
-        status = ask_run(a, top.text, names.items[i], err);
+        status = ask_run(a, top.text, names.items[i], &stopped, err);
     qk__names_free(&names);
+    if (stopped > 0 && !a->recorder.force && a->recorder.shard.index == 0)
+        qk__tell_notice(
+            &a->recorder.context, QK_NOTICE_WARNING,
+            "%s: an ablation of another model, other texts or settings was stopped "
+            "here, and this run does not go on with it; --force removes what it left",
+            a->recorder.output);
     return status;
 }
 

@@ -14,7 +14,7 @@ static const qk_setting ROWS[] = {
      .section = "Output"},
     {"model-name", QK_SETTING_TEXT, AT(recorder.model_name), .value = "NAME",
      .help = "name in the tables", .unset = "org/name, or the folder's name",
-     .section = "Output"},
+     .section = "Output", .traits = QK_SETTING_UTF8},
     {"what", QK_SETTING_TEXT, AT(what), .letter = 'w', .text = "remove,freeze,profile",
      .value = "CHANGE,...",
      .help =

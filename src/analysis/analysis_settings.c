@@ -33,7 +33,7 @@ static const qk_setting ROWS[] = {
     {"model-name", QK_SETTING_TEXT, AT(model_name), .value = "NAME",
      .help = "name in the model column", .unset = "from capture.json, else of the dataset",
      .section = "Output", .commands = TABLES, .yaml = "output.model_name",
-     .traits = QK_SETTING_PER_CAPTURE},
+     .traits = QK_SETTING_PER_CAPTURE | QK_SETTING_UTF8},
     {"capture", QK_SETTING_TEXT, AT(capture), .value = "CAPTURE",
      .help = "folder with a capture, or org/name of a dataset on the Hub", .section = "Input",
      .commands = "", .yaml = "data.dataset_name", .traits = QK_SETTING_PER_CAPTURE},

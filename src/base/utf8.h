@@ -37,6 +37,15 @@ static inline uint32_t qk__utf8_read(const uint8_t *p, size_t *length)
 /* Writes c as UTF-8; returns the number of bytes, at most 4. */
 size_t qk__utf8_write(uint32_t c, uint8_t out[4]);
 
+/* Characters of so many bytes. */
+static inline int qk__utf8_count(const char *text, int size)
+{
+    int count = 0;
+    for (int i = 0; i < size; i++)
+        count += ((uint8_t)text[i] & 0xc0) != 0x80;
+    return count;
+}
+
 /* Bytes of the mark with which some programs begin a file, and which is no text. */
 static inline size_t qk__utf8_mark(const void *text, size_t size)
 {

@@ -24,7 +24,7 @@ static const qk_setting ROWS[] = {
      .help = "of these query heads: 2:1,14-23:*, 5 (of every layer), @FILE", .unset = "all",
      .section = "Heads"},
     {"sort", QK_SETTING_TEXT, QK_SETTING_AT(request, query.sort), .value = "COLUMN",
-     .help = "order by this column or abs(COLUMN); -COLUMN: in descending order",
+     .help = "order by a column or an expression, -abs(r_k); -: largest first",
      .unset = "layer and head", .section = "Heads"},
     {"top", QK_SETTING_INTEGER, QK_SETTING_AT(request, query.top), .min = 1, .max = 1e9,
      .value = "N", .help = "the first N of them", .unset = "all", .section = "Heads",

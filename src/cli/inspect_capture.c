@@ -240,7 +240,7 @@ static json_t *texts_json(const qk_inspection *in)
 
 static void tell_inspection(const qk_inspection *in, const cli_common *common)
 {
-    static const char *const ROWS_KEPT[] = {[QK_ROWS_ALL] = "all rows",
+    static const char *const ROWS_KEPT[] = {[QK_ROWS_ALL] = "rows",
                                             [QK_ROWS_NONE] = "no rows",
                                             [QK_ROWS_RESERVOIR] = "a reservoir of rows"};
     const qk_group *group = &in->group;

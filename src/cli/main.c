@@ -116,7 +116,9 @@ static int run_external(char **argv)
     }
     for (size_t i = 0; i < sizeof OF_PYTHON / sizeof *OF_PYTHON; i++)
         if (strcmp(name, OF_PYTHON[i]) == 0) {
-            cli_error("%s is a program of the Python package: pip install qkscope numpy", name);
+            cli_error(
+                "%s is a program of the Python package: in a checkout, pip install . numpy",
+                name);
             return EXIT_CODE_USAGE;
         }
     if (*name == '-') {

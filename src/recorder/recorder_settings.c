@@ -40,7 +40,7 @@ static const qk_setting ROWS[] = {
      .commands = CAPTURE},
     {"model-name", QK_SETTING_TEXT, AT(model_name), .value = "NAME",
      .help = "name in capture.json and tables", .unset = "org/name, or the folder's name",
-     .section = "Output", .commands = CAPTURE},
+     .section = "Output", .commands = CAPTURE, .traits = QK_SETTING_UTF8},
     {"token-strings", QK_SETTING_FLAG, AT(token_strings), .help = "add the column token_str",
      .section = "Output", .commands = CAPTURE, .yaml = "capture.capture_token_strings",
      .manifest = "token_strings"},

@@ -54,7 +54,7 @@ static const qk_setting ROWS[] = {
      .help = "draw tables that are not as manifest.json says as well, with a warning",
      .section = "Output"},
     {"title", QK_SETTING_TEXT, AT(title), .value = "TEXT", .help = "title of the page",
-     .unset = "of the study", .section = "Page"},
+     .unset = "of the study", .section = "Page", .traits = QK_SETTING_UTF8},
     {"scores", QK_SETTING_PATH, AT(scores), .value = "FILE",
      .help = "CSV of benchmark scores, a row per model",
      .unset = "RESULTS/scores.csv, if there", .section = "Page"},

@@ -28,7 +28,7 @@ static const qk_setting ROWS[] = {
     {"name", QK_SETTING_TEXT, AT(name), .value = "NAME", .help = "name of the files",
      .unset = "made from basis and heads", .section = "Output"},
     {"title", QK_SETTING_TEXT, AT(title), .value = "TEXT", .help = "line above the figure",
-     .section = "Output"},
+     .section = "Output", .traits = QK_SETTING_UTF8},
     {"format", QK_SETTING_SET, AT(figures.formats), .number = QK_FIGURE_SVG,
      .words = qk__figure_formats, .value = "LIST",
      .help = "pictures beside the SVG: png, pdf or both (by rsvg-convert)",

@@ -16,6 +16,7 @@
 #include "base/number.h"
 #include "base/parse_number.h"
 #include "base/spelling.h"
+#include "base/utf8.h"
 #include "settings/head_set.h"
 
 static bool is_bounded(const qk_setting *row)
@@ -161,6 +162,9 @@ static qk_status parse_text(const qk_setting *row, const char **member, const ch
     if (row->type != QK_SETTING_TEXT && strncmp(text, "--", 2) == 0)
         return qk__fail(err, QK_ERR_ARGUMENT,
                         "is an option; for a path of that name write ./%s", text);
+    if ((row->traits & QK_SETTING_UTF8) &&
+        qk__utf8_valid((const uint8_t *)text, strlen(text)) < strlen(text))
+        return qk__fail(err, QK_ERR_ARGUMENT, "is not UTF-8");
     char *copy = qk__strdup(text);
     if (!copy)
         return qk__nomem(err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds a misspelt category among the texts of a condition. */
+/* Finds categories in a condition that are misspelt, or have no quotes. */
 #include <string.h>
 
 #include <qkscope/stats.h>
@@ -35,4 +35,14 @@ qk_status qk__check_categories(const char *condition, qk_error *err)
         at = strchr(end + 1, '\'');
     }
     return QK_OK;
+}
+
+const char *qk__category_at(const char *text)
+{
+    for (int i = 0; i < QK_NUM_CATEGORIES; i++) {
+        const char *name = qk_category_name((qk_category)i);
+        if (strncmp(text + (*text == '"'), name, strlen(name)) == 0)
+            return name;
+    }
+    return NULL;
 }

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/json_build.h"
 #include "base/spelling.h"
+#include "base/utf8.h"
 #include "settings/head_set.h"
 #include "tables/store.h"
 #include "tables/text_lengths.h"
@@ -93,13 +94,8 @@ static qk_status no_column(const head_list *l, const char *name, qk_error *err)
         return qk__fail(err, QK_ERR_ARGUMENT, "there is no column '%.100s' (did you mean %s?)",
                         name, guess.nearest);
     return qk__fail(err, QK_ERR_ARGUMENT,
-                    "there is no column '%.100s' of heads; there are model, layer, q_head, "
-                    "k_head, category, "
-                    "category_probability, r_q, r_k, bias_strength, plane_var_fraction, "
-                    "ap_overall and the other numbers "
-                    "of a head in heads.csv, qk.csv, rotated.csv, head_metrics.csv, "
-                    "stages.csv, attention.csv and "
-                    "ablation_heads.csv ('qkscope explain' lists them)",
+                    "there is no column '%.100s' of heads; there are category, r_q, r_k, "
+                    "ap_overall and others ('qkscope explain' lists them)",
                     name);
 }
 
@@ -190,22 +186,32 @@ static qk_status read_names(head_list *l, qk_error *err)
 
 /* ---- conditions and orders -------------------------------------------------------------- */
 
-/* What SQLite does not understand, in the words of a list; at: where the text begins in the statement. */
-static qk_status fail_text(const head_list *l, int at, qk_error *err)
+/* What SQLite does not understand, in the words of a list; "\n)" follows the text at the end of the statement. */
+static qk_status fail_text(const head_list *l, const char *sql, const char *text, qk_error *err)
 {
-    static const char NONE[] = "no such column: ", BOTH[] = "ambiguous column name: ";
+    static const char NONE[] = "no such column: ", BOTH[] = "ambiguous column name: ",
+                      MANY[] = "misuse of ";
     const char *message = sqlite3_errmsg(l->store->db);
-    const int place = sqlite3_error_offset(l->store->db) - at + 1;
+    const int place = sqlite3_error_offset(l->store->db);
+    const int begin = (int)(strlen(sql) - strlen(text)) - 2, at = place - begin;
     char where[40] = "", name[128];
     qk_error why = {0};
-    if (place > 0)
-        snprintf(where, sizeof where, "character %d: ", place);
-    const bool both = strncmp(message, BOTH, strlen(BOTH)) == 0;
+    if (at >= 0) /* "-" may stand before an order */
+        snprintf(where, sizeof where, "character %d: ",
+                 qk__utf8_count(sql + begin, at) + 1 +
+                     (text != l->query->where && text != l->query->sort));
+    const bool both = strncmp(message, BOTH, strlen(BOTH)) == 0,
+               many = strncmp(message, MANY, strlen(MANY)) == 0;
     if (!both && strncmp(message, NONE, strlen(NONE)) != 0)
-        return qk__fail(err, QK_ERR_ARGUMENT, "%s%s", where, message);
+        return qk__fail(err, QK_ERR_ARGUMENT, "%s%s%s", where, message,
+                        many ? ": 'qkscope sql' has what is of many heads" : "");
     snprintf(name, sizeof name, "%s", message + (both ? strlen(BOTH) : strlen(NONE)));
     const char *plain = name, *side = side_of(&plain);
     const qk__store_column *column = find_column(l, plain, NULL);
+    const char *category = at >= 0 ? qk__category_at(sql + place) : NULL;
+    if (category)
+        return qk__fail(err, QK_ERR_ARGUMENT, "%sa text stands in single quotes: '%s'", where,
+                        category);
     if (column && check_side(l, side, column, &why) != QK_OK)
         return qk__fail(err, QK_ERR_ARGUMENT, "%s%s", where, why.message);
     no_column(l, name, &why);
@@ -217,8 +223,7 @@ static qk_status fail_text(const head_list *l, int at, qk_error *err)
 static qk_status read_text(head_list *l, const char *text, qk_error *err)
 {
     static const char *const SETS[] = {"main", "a", "b"};
-    static const char BEGIN[] = "SELECT (";
-    char *sql = sqlite3_mprintf("%s%s\n) FROM %s", BEGIN, text, l->from);
+    char *sql = sqlite3_mprintf("SELECT 1 FROM %s WHERE (%s\n)", l->from, text);
     sqlite3_stmt *statement = NULL;
     const char *rest = "";
     if (!sql)
@@ -230,9 +235,8 @@ static qk_status read_text(head_list *l, const char *text, qk_error *err)
     l->store->outside = true;
     int code = sqlite3_prepare_v2(l->store->db, sql, -1, &statement, &rest);
     l->store->outside = false;
-    qk_status status = code != SQLITE_OK ? fail_text(l, (int)strlen(BEGIN), err)
-                       : *rest || sqlite3_bind_parameter_count(statement) > 0 ||
-                               sqlite3_column_count(statement) != 1
+    qk_status status = code != SQLITE_OK ? fail_text(l, sql, text, err)
+                       : *rest || sqlite3_bind_parameter_count(statement) > 0
                            ? qk__fail(err, QK_ERR_ARGUMENT, "this is no expression")
                            : QK_OK;
     sqlite3_finalize(statement);

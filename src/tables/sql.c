@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/context.h"
 #include "base/error.h"
+#include "base/utf8.h"
 #include "tables/store.h"
 
 enum {
@@ -98,10 +99,11 @@ void qk__sql_guard(qk__store *t)
     sqlite3_progress_handler(t->db, STEPS_BETWEEN, go_on, t);
 }
 
-qk_status qk__sql_fail(qk__store *t, int code, qk_error *err)
+/* sql: what could not be read. */
+static qk_status fail_at(qk__store *t, const char *sql, int code, qk_error *err)
 {
     const char *message = sqlite3_errmsg(t->db);
-    const int at = sqlite3_error_offset(t->db);
+    const int at = sql ? sqlite3_error_offset(t->db) : -1;
     if (code == SQLITE_NOMEM)
         return qk__nomem(err);
     if (t->stopped == QK__STOP_USER)
@@ -124,8 +126,14 @@ qk_status qk__sql_fail(qk__store *t, int code, qk_error *err)
     const char *quote =
         strstr(message, "no such column") ? "; a text stands in single quotes" : "";
     if (at >= 0)
-        return qk__fail(err, QK_ERR_ARGUMENT, "character %d: %s%s", at + 1, message, quote);
+        return qk__fail(err, QK_ERR_ARGUMENT, "character %d: %s%s", qk__utf8_count(sql, at) + 1,
+                        message, quote);
     return qk__fail(err, QK_ERR_ARGUMENT, "%s%s", message, quote);
+}
+
+qk_status qk__sql_fail(qk__store *t, int code, qk_error *err)
+{
+    return fail_at(t, NULL, code, err);
 }
 
 /* ---- statements ------------------------------------------------------------------------- */
@@ -264,7 +272,7 @@ qk_status qk__sql_prepare(qk__store *t, const char *sql, sqlite3_stmt **out, qk_
     const char *rest;
     int code = sqlite3_prepare_v2(t->db, sql, -1, out, &rest);
     const char *fault = code == SQLITE_OK ? fault_of(t, *out, rest) : NULL;
-    qk_status status = code == SQLITE_OK ? QK_OK : qk__sql_fail(t, code, err);
+    qk_status status = code == SQLITE_OK ? QK_OK : fail_at(t, sql, code, err);
     if (fault)
         status = qk__fail(err, QK_ERR_ARGUMENT, "%s", fault);
     want_joined(t, sql);

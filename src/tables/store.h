@@ -135,6 +135,8 @@ qk__fill qk__fill_csv, qk__fill_distance_map, qk__fill_scores, qk__fill_models, 
 
 /* Of a condition whose list is empty: fails where one of its texts is a misspelt category. */
 QK_MUST_CHECK qk_status qk__check_categories(const char *condition, qk_error *err);
+/* The category with which a text begins, of which the quotes were forgotten; NULL: none. */
+const char *qk__category_at(const char *text);
 
 /* The rows that a statement has. */
 QK_MUST_CHECK qk_status qk__sql_rows(qk__store *t, sqlite3_stmt *statement, qk_columns **rows,

@@ -432,9 +432,10 @@ def test_units_of_another_run(qkscope, whole, tmp_path):
     unit = tmp_path / "out/.units/0123456789abcdef/t000000"
     unit.parent.mkdir(parents=True)
     unit.write_bytes(bytes(8))
-    ablate(qkscope, whole[0], tmp_path / "out", *FEW)
-    assert unit.exists()
-    ablate(qkscope, whole[0], tmp_path / "out", *FEW, "--force")
+    told = "was stopped here, and this run does not go on with it"
+    command = ["ablate", "-m", STEP, "-t", whole[0], "--max-length", LONGEST, "-o", tmp_path / "out", *FEW]
+    assert told in qkscope(*command, expect=0).err and unit.exists()
+    assert told not in qkscope(*command, "--force", expect=0).err
     assert not (tmp_path / "out/.units").exists()
 
 

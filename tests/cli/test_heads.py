@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import random
 import shutil
 
 import pytest
@@ -192,6 +193,73 @@ def test_many_models(qkscope, study, tables):
     assert qkscope("heads", study, "--format", "list", "--where", "model == 'a' and layer == 0").out == "0:0,0:1,0:2,0:3\n"
 
 
+# A condition at random, as text and as what Python makes of a head; None is neither true nor false.
+
+def compared(sign, a, b):
+    return None if a is None or b is None else {"=": a == b, "==": a == b, "!=": a != b, "<>": a != b, "<": a < b,
+                                                "<=": a <= b, ">": a > b, ">=": a >= b}[sign]
+
+
+def both(a, b):
+    return False if a is False or b is False else None if a is None or b is None else True
+
+
+def opposite(a):
+    return None if a is None else not a
+
+
+def random_number(draw, tables):
+    column = draw.choice(["r_q", "r_k", "layer", "q_head", "ap_overall", "bias_strength", "category_probability"])
+    kind = draw.randrange(7)
+    if kind == 0:
+        value = draw.choice([number(head, column) for head in tables.values() if head[column]])
+        return repr(value), lambda head: value
+    if kind == 1:
+        return f"abs({column})", lambda head: abs(number(head, column)) if head[column] else None
+    if kind == 2:
+        return f"nullif({column}, 2)", lambda head: float(head[column]) if head[column] and float(head[column]) != 2 else None
+    if kind == 3:
+        (a, of_a), (b, of_b) = random_number(draw, tables), random_number(draw, tables)
+        sign = draw.choice("+-*")
+        return f"({a} {sign} {b})", lambda head: (None if of_a(head) is None or of_b(head) is None else
+                                                  {"+": of_a(head) + of_b(head), "-": of_a(head) - of_b(head), "*": of_a(head) * of_b(head)}[sign])
+    return column, lambda head: float(head[column]) if head[column] else None
+
+
+def random_condition(draw, tables, depth=3):
+    kind = draw.randrange(8 if depth else 5)
+    if kind == 0:
+        word = draw.choice(["mixed", "position-dominated", "content-focused"])
+        sign = draw.choice(["=", "!="])
+        return f"category {sign} '{word}'", lambda head: compared(sign, head["category"], word)
+    (a, of_a), (b, of_b), (c, of_c) = (random_number(draw, tables) for _ in range(3))
+    if kind == 1:
+        return f"{a} between {b} and {c}", lambda head: both(compared(">=", of_a(head), of_b(head)), compared("<=", of_a(head), of_c(head)))
+    if kind == 2:
+        return f"{a} is null", lambda head: of_a(head) is None
+    if kind < 5:
+        sign = draw.choice(["=", "==", "!=", "<>", "<", "<=", ">", ">="])
+        return f"{a} {sign} {b}", lambda head: compared(sign, of_a(head), of_b(head))
+    x, of_x = random_condition(draw, tables, depth - 1)
+    if kind == 5:
+        return f"not ({x})", lambda head: opposite(of_x(head))
+    y, of_y = random_condition(draw, tables, depth - 1)
+    if kind == 6:
+        return f"({x}) and ({y})", lambda head: both(of_x(head), of_y(head))
+    return f"(({x}) or ({y}))", lambda head: opposite(both(opposite(of_x(head)), opposite(of_y(head))))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random_conditions(qkscope, results, tables, seed):
+    draw, sizes = random.Random(seed), set()
+    for _ in range(12):
+        text, holds = random_condition(draw, tables)
+        wanted = [at for at, head in tables.items() if holds(head)]
+        assert ids(rows(qkscope, results, "--where", text, "--columns", "layer,q_head")) == wanted, text
+        sizes.add(len(wanted))
+    assert len(sizes) > 3
+
+
 @pytest.mark.cases(99)
 @pytest.mark.parametrize("options, code, words", [
     (["--where", "catgory == 'mixed'"], 2, "where: character 1: there is no column 'catgory' (did you mean category?)"),
@@ -199,7 +267,10 @@ def test_many_models(qkscope, study, tables):
     (["--where", "category = 'Mixd'"], 2, "no category 'Mixd' (did you mean mixed?)"),
     (["--where", "layer ="], 2, "syntax error"), (["--where", "r_q > 0; select 1"], 2, "syntax error"),
     (["--where", "r_q > ?"], 2, "no expression"), (["--sort", "r_q, r_k"], 2, "row value"),
-    (["--where", "category == mixed"], 2, "character 13: there is no column 'mixed' (did you mean model?); a text stands in single quotes: 'mixed'"),
+    (["--where", "category == mixed"], 2, "where: character 13: a text stands in single quotes: 'mixed'"),
+    (["--where", "label == 'ü' and category == position-dominated"], 2, "where: character 30: a text stands in single quotes: 'position-dominated'"),
+    (["--where", "label == 'ü' and median(r_q) > 0"], 2, "where: character 18: misuse of aggregate function median()"),
+    (["--sort", "-median(r_q)"], 2, "sort: character 2: misuse of aggregate function median()"),
     (["--columns", "layer,r_p"], 2, "columns: there is no column 'r_p' (did you mean"),
     (["--columns", "layer r_q"], 2, "expected a comma behind 'layer'"),
     (["--heads", "2:1,9:*"], 1, "heads 9:*: these results have none of them"),

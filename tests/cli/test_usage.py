@@ -172,7 +172,7 @@ def test_programs_on_the_path(qkscope, tmp_path):
     assert "\nPrograms on the path:\n" in said and "  hello\n" in said and "  data\n" not in said
     assert "there is no command 'data'" in qkscope("data", env=path, expect=2).err
     for name in ("calibrate", "export"):
-        assert f"{name} is a program of the Python package: pip install qkscope numpy" in qkscope(name, "x", env=path, expect=2).err
+        assert f"{name} is a program of the Python package: in a checkout, pip install . numpy" in qkscope(name, "x", env=path, expect=2).err
     program.rename(tmp_path / "qkscope-export")
     assert qkscope("export", "kvpress-stats", env=path, expect=7).out == "kvpress-stats."
 

@@ -151,6 +151,11 @@ def test_bytes_that_are_no_utf8(capture, tmp_path):
     assert manifest_of(tmp_path / "c")["heads"][0]["rows"] == 20 + 2 * 3  # U+FFFD is three bytes
 
 
+def test_a_name_that_is_no_utf8(capture, tmp_path):
+    (tmp_path / "t.txt").write_text("text")
+    capture("-t", tmp_path / "t.txt", "--model-name", b"caf\xe9", expect=2, says=["model-name", "is not UTF-8"])
+
+
 def test_no_heads(capture, tmp_path):
     (tmp_path / "t.txt").write_text("text")
     text = ["-t", tmp_path / "t.txt"]
