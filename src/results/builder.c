@@ -25,7 +25,6 @@ void qk__builder_free(qk__builder *builder)
     qk__series_free(&builder->score_curve);
     qk__series_free(&builder->attention);
     qk__series_free(&builder->at_lengths);
-    qk__distances_free(&builder->distances);
     qk__manifest_free(&builder->manifest);
     qk__manifest_free(&builder->ablation);
     *builder = (qk__builder){0};
@@ -49,7 +48,7 @@ static qk_status find_ablation(qk__builder *builder, const qk__table *table, qk_
                                qk_error *err)
 {
     qk__path folder;
-    QK_TRY(qk__path_in(&folder, builder->tables, "ablation", err));
+    QK_TRY(qk__path_in(&folder, builder->folder, "ablation", err));
     QK_TRY(qk__path_in(path, folder.text, table->info.name, err));
     qk__manifest_free(&builder->ablation);
     QK_TRY(qk__manifest_read(&builder->ablation, folder.text, err));
@@ -65,40 +64,26 @@ qk_status qk__refuse_ablation(const qk__builder *builder, const char *path, cons
                     path, model, builder->names.items[0]);
 }
 
-/* Where the tables are now: in the run at hand, else in a folder. */
-static qk_status open_feed(qk__builder *builder, const qk__table *table, qk__feed *feed,
-                           qk_error *err)
+qk_status qk__open_table(qk__builder *builder, const char *name, qk__csv_reader **csv,
+                         qk_error *err)
 {
-    if (builder->run) {
-        *feed = (qk__feed){.table = table, .run = builder->run};
-        return QK_OK;
-    }
+    const qk__table *table = qk__find_table(name);
     qk__path path;
-    QK_TRY(qk__path_in(&path, builder->tables, table->info.name, err));
+    *csv = NULL;
+    QK_TRY(qk__path_in(&path, builder->folder, table->info.name, err));
     const bool elsewhere = (table->needs & QK__ABLATION) && !qk__is_file(path.text);
     if (elsewhere)
         QK_TRY(find_ablation(builder, table, &path, err));
     qk_error why;
-    qk_status status = qk__reader_open(&feed->csv, path.text, &why);
+    qk_status status = qk__reader_open(csv, path.text, &why);
     if (status == QK_ERR_NOT_FOUND)
         return QK_OK;
-    if (status == QK_OK)
-        return elsewhere ? QK_OK : check_owner(builder, table->info.name, err);
-    if (err)
+    if (status != QK_OK && err)
         *err = why;
-    return status;
-}
-
-qk_status qk__open_table(qk__builder *builder, const char *name, qk__feed *feed, qk_error *err)
-{
-    const qk__table *table = qk__find_table(name);
-    *feed = (qk__feed){0};
-    if (builder->contents != 0 && !qk__has_table(table, builder->contents))
-        return QK_OK;
-    qk_status status = open_feed(builder, table, feed, err);
-    builder->any_table |= qk__feed_is_there(feed);
+    if (status == QK_OK && !elsewhere)
+        status = check_owner(builder, table->info.name, err);
     if (status != QK_OK)
-        qk__feed_close(feed);
+        qk__reader_close(csv);
     return status;
 }
 
@@ -121,12 +106,12 @@ qk_status qk__builder_add_model(qk__builder *builder, const char *name, size_t *
 
 /* ---- heads ------------------------------------------------------------------------------ */
 
-qk_status qk__find_ids(const qk__feed *feed, qk__id_columns *ids, qk_error *err)
+qk_status qk__find_ids(const qk__csv_reader *csv, qk__id_columns *ids, qk_error *err)
 {
-    QK_TRY(qk__feed_find(feed, "model", true, &ids->model, err));
-    QK_TRY(qk__feed_find(feed, "layer", true, &ids->layer, err));
-    QK_TRY(qk__feed_find(feed, "q_head", true, &ids->q_head, err));
-    return qk__feed_find(feed, "k_head", true, &ids->k_head, err);
+    QK_TRY(qk__reader_find(csv, "model", true, &ids->model, err));
+    QK_TRY(qk__reader_find(csv, "layer", true, &ids->layer, err));
+    QK_TRY(qk__reader_find(csv, "q_head", true, &ids->q_head, err));
+    return qk__reader_find(csv, "k_head", true, &ids->k_head, err);
 }
 
 /* What names a head; no padding, since its bytes are hashed. */
@@ -185,10 +170,10 @@ const char *qk__head_text(const qk__builder *builder, size_t head,
 }
 
 /* The model of the row before is compared first: a lookup of each of a million rows would show. */
-static qk_status find_model(qk__builder *builder, const qk__feed *feed, size_t column,
+static qk_status find_model(qk__builder *builder, const qk__csv_reader *csv, size_t column,
                             size_t *model, qk_error *err)
 {
-    const char *name = qk__feed_text(feed, column);
+    const char *name = qk__reader_text(csv, column);
     if (builder->last_head < builder->num_heads) {
         *model = builder->heads[builder->last_head].model;
         if (strcmp(builder->names.items[*model], name) == 0)
@@ -199,18 +184,18 @@ static qk_status find_model(qk__builder *builder, const qk__feed *feed, size_t c
     *model = qk__text_set_find(&builder->names, name);
     return *model != QK__NOT_THERE
                ? QK_OK
-               : qk__feed_fail(feed, column, QK_ERR_INCONSISTENT, "is not in models.csv", err);
+               : qk__reader_fail(csv, column, QK_ERR_INCONSISTENT, "is not in models.csv", err);
 }
 
-qk_status qk__builder_head(qk__builder *builder, const qk__feed *feed,
+qk_status qk__builder_head(qk__builder *builder, const qk__csv_reader *csv,
                            const qk__id_columns *ids, size_t *head, qk_error *err)
 {
     size_t model;
     int64_t layer, q_head, k_head;
-    QK_TRY(find_model(builder, feed, ids->model, &model, err));
-    QK_TRY(qk__feed_integer(feed, ids->layer, 0, INT_MAX, &layer, err));
-    QK_TRY(qk__feed_integer(feed, ids->q_head, 0, INT_MAX, &q_head, err));
-    QK_TRY(qk__feed_integer(feed, ids->k_head, 0, INT_MAX, &k_head, err));
+    QK_TRY(find_model(builder, csv, ids->model, &model, err));
+    QK_TRY(qk__reader_integer(csv, ids->layer, 0, INT_MAX, &layer, err));
+    QK_TRY(qk__reader_integer(csv, ids->q_head, 0, INT_MAX, &q_head, err));
+    QK_TRY(qk__reader_integer(csv, ids->k_head, 0, INT_MAX, &k_head, err));
     const head_key key = {model, (uint32_t)layer, (uint32_t)q_head};
     *head = builder->last_head;
     if (*head >= builder->num_heads || !is_head(builder->heads, *head, &key))
@@ -225,7 +210,7 @@ qk_status qk__builder_head(qk__builder *builder, const qk__feed *feed,
         return qk__fail(err, QK_ERR_INCONSISTENT,
                         "%s: row %zu: key head %lld of layer %lld, query head %lld is %d in "
                         "another row or table",
-                        qk__feed_path(feed), qk__feed_row(feed), (long long)k_head,
+                        qk__reader_path(csv), qk__reader_row(csv), (long long)k_head,
                         (long long)layer, (long long)q_head, builder->heads[*head].head.k_head);
     return QK_OK;
 }

@@ -6,12 +6,12 @@
 #ifndef QK_RESULTS_BUILDER_H
 #define QK_RESULTS_BUILDER_H
 
-#include "results/distances.h"
 #include "results/grow.h"
 #include "tables/manifest.h"
+#include "tables/tables.h"
 #include "results/results.h"
 #include "results/series.h"
-#include "results/feed.h"
+#include "base/csv_reader.h"
 
 /* Tables with one row a head (qk.csv: one row a head and component), in the order in which they are read. */
 typedef enum qk__head_table {
@@ -29,7 +29,6 @@ typedef struct qk__built_head {
     size_t model;
     qk__result_head head;            /* without its arrays */
     size_t row[QK__NUM_HEAD_TABLES]; /* where it is in each table; 0: not yet */
-    size_t distance_row;             /* likewise, the first in head_distance.csv */
     double bucket_width;
 } qk__built_head;
 
@@ -45,12 +44,8 @@ struct qk__builder {
     const char *folder; /* of the results */
     qk__manifest manifest;
     qk__manifest ablation; /* of the folder in it, once a table of that was looked for */
-    const char *tables;    /* folder of the tables that are read now */
-    const qk_analysis_results *run; /* that has them in memory; NULL: the folder has them */
-    unsigned contents;              /* which tables to read; 0: all that are there */
-    bool any_table;
 
-    bool listed; /* by models.csv, or one by one: there are no other models */
+    bool listed; /* by models.csv: there are no other models */
     qk__text_set names;
     qk__built_model *models; /* [names.count] */
     size_t model_capacity;
@@ -61,7 +56,6 @@ struct qk__builder {
     size_t last_head; /* of the row before, which most often is that of this row */
 
     qk__series components, profile, weights, rope_pairs, score_curve, attention, at_lengths;
-    qk__distances distances;
 };
 
 void qk__builder_free(qk__builder *builder);
@@ -74,11 +68,12 @@ QK_MUST_CHECK qk_status qk__builder_add_model(qk__builder *builder, const char *
 typedef struct qk__id_columns {
     size_t model, layer, q_head, k_head;
 } qk__id_columns;
-QK_MUST_CHECK qk_status qk__find_ids(const qk__feed *feed, qk__id_columns *ids, qk_error *err);
+QK_MUST_CHECK qk_status qk__find_ids(const qk__csv_reader *csv, qk__id_columns *ids,
+                                     qk_error *err);
 
 /* The head of the row at hand, a new one where it was not met before. Another key head than
  * before is QK_ERR_INCONSISTENT. */
-QK_MUST_CHECK qk_status qk__builder_head(qk__builder *builder, const qk__feed *feed,
+QK_MUST_CHECK qk_status qk__builder_head(qk__builder *builder, const qk__csv_reader *csv,
                                          const qk__id_columns *ids, size_t *head,
                                          qk_error *err);
 
@@ -88,12 +83,12 @@ const char *qk__head_text(const qk__builder *builder, size_t head,
                           char text[QK__HEAD_TEXT_SIZE]);
 
 /* *category of a field, -1 where it is empty. */
-QK_MUST_CHECK qk_status qk__feed_category(const qk__feed *feed, size_t column, int *category,
-                                          qk_error *err);
+QK_MUST_CHECK qk_status qk__read_category(const qk__csv_reader *csv, size_t column,
+                                          int *category, qk_error *err);
 
-/* Opens a table where the builder has it now; the feed is empty where it is not there. */
-QK_MUST_CHECK qk_status qk__open_table(qk__builder *builder, const char *name, qk__feed *feed,
-                                       qk_error *err);
+/* *csv is NULL where it is not there. */
+QK_MUST_CHECK qk_status qk__open_table(qk__builder *builder, const char *name,
+                                       qk__csv_reader **csv, qk_error *err);
 
 /* An ablation in a folder of results is of one of their models; fails for one that is not. */
 qk_status qk__refuse_ablation(const qk__builder *builder, const char *path, const char *model,
@@ -107,9 +102,11 @@ QK_MUST_CHECK qk_status qk__list_model(qk__builder *builder, const qk__listed_mo
 QK_MUST_CHECK qk_status qk__read_models(qk__builder *builder, qk_error *err);
 QK_MUST_CHECK qk_status qk__read_head_tables(qk__builder *builder, qk_error *err);
 QK_MUST_CHECK qk_status qk__read_series_tables(qk__builder *builder, qk_error *err);
-QK_MUST_CHECK qk_status qk__read_distances(qk__builder *builder, qk_error *err);
 QK_MUST_CHECK qk_status qk__read_group_curves(qk__builder *builder, qk_error *err);
-QK_MUST_CHECK qk_status qk__read_scores(qk__builder *builder, const char *path, qk_error *err);
+/* distance_map and scores, by SQL; scores: the file of these, NULL: that in the folder. */
+QK_MUST_CHECK qk_status qk__ask_scores(qk__builder *builder, qk__store *tables, qk_error *err);
+QK_MUST_CHECK qk_status qk__ask_distances(qk__builder *builder, qk__store *tables,
+                                          qk_error *err);
 
 /* Then: names, labels, families, phases and slugs of the models; their heads; their curves. */
 QK_MUST_CHECK qk_status qk__finish_models(qk__builder *builder, qk_error *err);

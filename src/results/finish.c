@@ -41,21 +41,6 @@ static void set_depths(const qk__builder *builder, size_t m)
         model->heads[i].depth = last > 0 ? (double)model->heads[i].layer / last : 0;
 }
 
-/* NaN unless all heads that have one have the same. */
-static double common_width(const qk__builder *builder, const head_place *places, size_t count)
-{
-    double width = NAN;
-    for (size_t i = 0; i < count; i++) {
-        double own = builder->heads[places[i].built].bucket_width;
-        if (isnan(own) || own == width)
-            continue;
-        if (!isnan(width))
-            return NAN;
-        width = own;
-    }
-    return width;
-}
-
 /* heads[i] is where the head that was met as the i-th now is. */
 static qk_status place_heads(qk__builder *builder, head_place *places, qk__result_head **heads,
                              qk_error *err)
@@ -81,9 +66,6 @@ static qk_status place_heads(qk__builder *builder, head_place *places, qk__resul
         model->num_heads = end - first;
         model->heads = all + first;
         set_depths(builder, m);
-        QK_TRY(qk__distances_map(&builder->distances, m,
-                                 common_width(builder, places + first, end - first),
-                                 builder->arena, &model->distances, err));
         first = end;
     }
     return QK_OK;

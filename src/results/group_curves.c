@@ -27,7 +27,7 @@ typedef struct group_row {
 
 typedef struct group_table {
     qk__builder *builder;
-    qk__feed feed;
+    qk__csv_reader *csv;
     size_t group, what, heads, columns[NUM_NUMBERS];
     qk__text_set curves; /* "COLUMN\nCHANGE": a column has no line feed in its name */
     group_row *rows;
@@ -48,21 +48,21 @@ static qk_status read_row(group_table *t, int num_heads, qk_error *err)
 {
     group_row row;
     int64_t heads;
-    const char *column = find_column(qk__feed_text(&t->feed, t->group));
+    const char *column = find_column(qk__reader_text(t->csv, t->group));
     if (!column)
         return QK_OK;
-    char *name = qk__format("%s\n%s", column, qk__feed_text(&t->feed, t->what));
+    char *name = qk__format("%s\n%s", column, qk__reader_text(t->csv, t->what));
     qk_status status =
         name ? qk__text_set_add(&t->curves, t->builder->arena, name, &row.curve, err)
              : qk__nomem(err);
     free(name);
     QK_TRY(status);
-    QK_TRY(qk__feed_integer(&t->feed, t->heads, 1, num_heads > 0 ? num_heads : INT32_MAX,
-                            &heads, err));
+    QK_TRY(qk__reader_integer(t->csv, t->heads, 1, num_heads > 0 ? num_heads : INT32_MAX,
+                              &heads, err));
     row.point.heads = (double)heads;
     for (size_t i = 0; i < NUM_NUMBERS; i++) {
         double value;
-        QK_TRY(qk__feed_number(&t->feed, t->columns[i], &value, err));
+        QK_TRY(qk__reader_number(t->csv, t->columns[i], &value, err));
         memcpy((char *)&row.point + NUMBERS[i].offset, &value, sizeof value);
     }
     if (!isfinite(row.point.delta))
@@ -122,14 +122,14 @@ static qk_status read_table(group_table *t, qk_error *err)
     groups->model = qk__arena_strdup(builder->arena, qk__json_string(of->root, "model"));
     if (!groups->model)
         return qk__nomem(err);
-    QK_TRY(qk__feed_find(&t->feed, "group", true, &t->group, err));
-    QK_TRY(qk__feed_find(&t->feed, "what", true, &t->what, err));
-    QK_TRY(qk__feed_find(&t->feed, "heads", true, &t->heads, err));
+    QK_TRY(qk__reader_find(t->csv, "group", true, &t->group, err));
+    QK_TRY(qk__reader_find(t->csv, "what", true, &t->what, err));
+    QK_TRY(qk__reader_find(t->csv, "heads", true, &t->heads, err));
     for (size_t i = 0; i < NUM_NUMBERS; i++)
-        QK_TRY(qk__feed_find(&t->feed, NUMBERS[i].column, i == 0, &t->columns[i], err));
+        QK_TRY(qk__reader_find(t->csv, NUMBERS[i].column, i == 0, &t->columns[i], err));
     for (;;) {
         bool more;
-        QK_TRY(qk__feed_next(&t->feed, &more, err));
+        QK_TRY(qk__reader_next(t->csv, &more, err));
         if (!more)
             break;
         QK_TRY(read_row(t, groups->num_heads, err));
@@ -137,16 +137,16 @@ static qk_status read_table(group_table *t, qk_error *err)
     QK_TRY(make_curves(t, groups, err));
     return groups->count > 0 && builder->names.count > 0 && *groups->model &&
                    qk__text_set_find(&builder->names, groups->model) == QK__NOT_THERE
-               ? qk__refuse_ablation(builder, qk__feed_path(&t->feed), groups->model, err)
+               ? qk__refuse_ablation(builder, qk__reader_path(t->csv), groups->model, err)
                : QK_OK;
 }
 
 qk_status qk__read_group_curves(qk__builder *builder, qk_error *err)
 {
     group_table t = {.builder = builder};
-    QK_TRY(qk__open_table(builder, "ablation_groups.csv", &t.feed, err));
-    qk_status status = qk__feed_is_there(&t.feed) ? read_table(&t, err) : QK_OK;
-    qk__feed_close(&t.feed);
+    QK_TRY(qk__open_table(builder, "ablation_groups.csv", &t.csv, err));
+    qk_status status = t.csv ? read_table(&t, err) : QK_OK;
+    qk__reader_close(&t.csv);
     qk__text_set_free(&t.curves);
     free(t.rows);
     return status;

@@ -14,7 +14,7 @@ enum { MAX_NUMBERS = 4 * (sizeof(qk__head_numbers) / sizeof(double)), MAX_INDEX 
 /* A table being read: where its numbers are and where they go. */
 typedef struct head_table {
     qk__builder *builder;
-    qk__feed feed;
+    qk__csv_reader *csv;
     qk__head_table which;
     qk__id_columns ids;
     size_t num_numbers;
@@ -63,7 +63,7 @@ static qk_status find_number(head_table *t, const qk__column *column, qk_error *
     size_t found, offset;
     if (!find_offset(column, &offset))
         return QK_OK;
-    QK_TRY(qk__feed_find(&t->feed, column->info.name, false, &found, err));
+    QK_TRY(qk__reader_find(t->csv, column->info.name, false, &found, err));
     if (found == QK__NO_COLUMN)
         return QK_OK;
     t->columns[t->num_numbers] = found;
@@ -73,45 +73,46 @@ static qk_status find_number(head_table *t, const qk__column *column, qk_error *
 
 static qk_status find_columns(head_table *t, qk_error *err)
 {
-    const qk__feed *feed = &t->feed;
+    const qk__csv_reader *csv = t->csv;
     const qk__table *table = qk__find_table(FILES[t->which]);
-    QK_TRY(qk__find_ids(feed, &t->ids, err));
+    QK_TRY(qk__find_ids(csv, &t->ids, err));
     for (size_t i = 0; i < table->num_columns && t->num_numbers < MAX_NUMBERS; i++)
         QK_TRY(find_number(t, &table->columns[i], err));
-    QK_TRY(qk__feed_find(feed, "pc", t->which == QK__QK, &t->pc, err));
-    QK_TRY(qk__feed_find(feed, "explained_variance", false, &t->explained_variance, err));
-    QK_TRY(qk__feed_find(feed, "r_q", false, &t->r_q, err));
-    QK_TRY(qk__feed_find(feed, "r_k", false, &t->r_k, err));
-    QK_TRY(qk__feed_find(feed, "category", false, &t->category, err));
+    QK_TRY(qk__reader_find(csv, "pc", t->which == QK__QK, &t->pc, err));
+    QK_TRY(qk__reader_find(csv, "explained_variance", false, &t->explained_variance, err));
+    QK_TRY(qk__reader_find(csv, "r_q", false, &t->r_q, err));
+    QK_TRY(qk__reader_find(csv, "r_k", false, &t->r_k, err));
+    QK_TRY(qk__reader_find(csv, "category", false, &t->category, err));
     QK_TRY(
-        qk__feed_find(feed, "category_without_first", false, &t->category_without_first, err));
-    QK_TRY(qk__feed_find(feed, "category_before", false, &t->category_before, err));
-    QK_TRY(qk__feed_find(feed, "category_after", false, &t->category_after, err));
-    QK_TRY(qk__feed_find(feed, "n_q", false, &t->n_q, err));
-    QK_TRY(qk__feed_find(feed, "n_k", false, &t->n_k, err));
-    return qk__feed_find(feed, "bucket_width", false, &t->bucket_width, err);
+        qk__reader_find(csv, "category_without_first", false, &t->category_without_first, err));
+    QK_TRY(qk__reader_find(csv, "category_before", false, &t->category_before, err));
+    QK_TRY(qk__reader_find(csv, "category_after", false, &t->category_after, err));
+    QK_TRY(qk__reader_find(csv, "n_q", false, &t->n_q, err));
+    QK_TRY(qk__reader_find(csv, "n_k", false, &t->n_k, err));
+    return qk__reader_find(csv, "bucket_width", false, &t->bucket_width, err);
 }
 
-qk_status qk__feed_category(const qk__feed *feed, size_t column, int *category, qk_error *err)
+qk_status qk__read_category(const qk__csv_reader *csv, size_t column, int *category,
+                            qk_error *err)
 {
-    const char *text = qk__feed_text(feed, column);
+    const char *text = qk__reader_text(csv, column);
     *category = -1;
     for (int i = 0; i < QK_NUM_CATEGORIES && *text != 0; i++)
         if (strcmp(text, qk_category_name((qk_category)i)) == 0)
             *category = i;
     if (*text != 0 && *category < 0)
-        return qk__feed_fail(feed, column, QK_ERR_MALFORMED, "is no category", err);
+        return qk__reader_fail(csv, column, QK_ERR_MALFORMED, "is no category", err);
     return QK_OK;
 }
 
 /* Keeps the row for the head's components; *pc says which it is. */
 static qk_status add_component(const head_table *t, size_t head, int64_t *pc, qk_error *err)
 {
-    qk__series_row row = {.head = head, .row = qk__feed_row(&t->feed)};
-    QK_TRY(qk__feed_integer(&t->feed, t->pc, 0, MAX_INDEX, &row.index, err));
-    QK_TRY(qk__feed_number(&t->feed, t->explained_variance, &row.values[0], err));
-    QK_TRY(qk__feed_number(&t->feed, t->r_q, &row.values[1], err));
-    QK_TRY(qk__feed_number(&t->feed, t->r_k, &row.values[2], err));
+    qk__series_row row = {.head = head, .row = qk__reader_row(t->csv)};
+    QK_TRY(qk__reader_integer(t->csv, t->pc, 0, MAX_INDEX, &row.index, err));
+    QK_TRY(qk__reader_number(t->csv, t->explained_variance, &row.values[0], err));
+    QK_TRY(qk__reader_number(t->csv, t->r_q, &row.values[1], err));
+    QK_TRY(qk__reader_number(t->csv, t->r_k, &row.values[2], err));
     *pc = row.index;
     return qk__series_add(&t->builder->components, row, err);
 }
@@ -119,7 +120,7 @@ static qk_status add_component(const head_table *t, size_t head, int64_t *pc, qk
 static qk_status read_rows(const head_table *t, size_t column, double *rows, qk_error *err)
 {
     double value;
-    QK_TRY(qk__feed_number(&t->feed, column, &value, err));
+    QK_TRY(qk__reader_number(t->csv, column, &value, err));
     if (isfinite(value))
         *rows = value;
     return QK_OK;
@@ -129,40 +130,39 @@ static qk_status read_row(const head_table *t, qk_error *err)
 {
     size_t index;
     int64_t pc = 0;
-    QK_TRY(qk__builder_head(t->builder, &t->feed, &t->ids, &index, err));
+    QK_TRY(qk__builder_head(t->builder, t->csv, &t->ids, &index, err));
     qk__built_head *head = &t->builder->heads[index];
     if (t->which == QK__QK)
         QK_TRY(add_component(t, index, &pc, err));
-    size_t row = qk__feed_row(&t->feed);
+    size_t row = qk__reader_row(t->csv);
     if (pc == 0 && head->row[t->which] != 0) {
         char text[QK__HEAD_TEXT_SIZE];
         return qk__fail(err, QK_ERR_INCONSISTENT,
                         "%s: rows %zu and %zu are of the same head: %s",
-                        qk__feed_path(&t->feed), head->row[t->which], row,
+                        qk__reader_path(t->csv), head->row[t->which], row,
                         qk__head_text(t->builder, index, text));
     }
     if (pc == 0)
         head->row[t->which] = row;
     for (size_t i = 0; i < t->num_numbers; i++) {
         double value; /* checked where it is not needed, too */
-        QK_TRY(qk__feed_number(&t->feed, t->columns[i], &value, err));
+        QK_TRY(qk__reader_number(t->csv, t->columns[i], &value, err));
         if (pc == 0)
             memcpy((char *)&head->head + t->offsets[i], &value, sizeof value);
     }
     QK_TRY(read_rows(t, t->n_q, &head->head.n_q, err));
     QK_TRY(read_rows(t, t->n_k, &head->head.n_k, err));
     if (t->which == QK__HEADS) {
-        QK_TRY(qk__feed_category(&t->feed, t->category, &head->head.category, err));
-        QK_TRY(qk__feed_category(&t->feed, t->category_without_first,
+        QK_TRY(qk__read_category(t->csv, t->category, &head->head.category, err));
+        QK_TRY(qk__read_category(t->csv, t->category_without_first,
                                  &head->head.category_without_first, err));
     }
     if (t->which == QK__STAGES) {
-        QK_TRY(
-            qk__feed_category(&t->feed, t->category_before, &head->head.category_before, err));
-        QK_TRY(qk__feed_category(&t->feed, t->category_after, &head->head.category_after, err));
+        QK_TRY(qk__read_category(t->csv, t->category_before, &head->head.category_before, err));
+        QK_TRY(qk__read_category(t->csv, t->category_after, &head->head.category_after, err));
     }
     if (t->which == QK__METRICS)
-        QK_TRY(qk__feed_number(&t->feed, t->bucket_width, &head->bucket_width, err));
+        QK_TRY(qk__reader_number(t->csv, t->bucket_width, &head->bucket_width, err));
     return QK_OK;
 }
 
@@ -171,7 +171,7 @@ static qk_status check_model(const head_table *t, size_t known, qk_error *err)
     const qk__text_set *names = &t->builder->names;
     if (t->which != QK__ABLATED || known == 0 || names->count == known)
         return QK_OK;
-    return qk__refuse_ablation(t->builder, qk__feed_path(&t->feed), names->items[known], err);
+    return qk__refuse_ablation(t->builder, qk__reader_path(t->csv), names->items[known], err);
 }
 
 static qk_status read_table(head_table *t, qk_error *err)
@@ -180,10 +180,10 @@ static qk_status read_table(head_table *t, qk_error *err)
     bool more = true;
     QK_TRY(find_columns(t, err));
     if (t->which == QK__QK)
-        QK_TRY(qk__series_begin(&t->builder->components, qk__feed_path(&t->feed), "component",
+        QK_TRY(qk__series_begin(&t->builder->components, qk__reader_path(t->csv), "component",
                                 err));
     for (;;) {
-        QK_TRY(qk__feed_next(&t->feed, &more, err));
+        QK_TRY(qk__reader_next(t->csv, &more, err));
         if (!more)
             return QK_OK;
         QK_TRY(read_row(t, err));
@@ -195,9 +195,9 @@ qk_status qk__read_head_tables(qk__builder *builder, qk_error *err)
 {
     for (int i = 0; i < QK__NUM_HEAD_TABLES; i++) {
         head_table t = {.builder = builder, .which = (qk__head_table)i};
-        QK_TRY(qk__open_table(builder, FILES[i], &t.feed, err));
-        qk_status status = qk__feed_is_there(&t.feed) ? read_table(&t, err) : QK_OK;
-        qk__feed_close(&t.feed);
+        QK_TRY(qk__open_table(builder, FILES[i], &t.csv, err));
+        qk_status status = t.csv ? read_table(&t, err) : QK_OK;
+        qk__reader_close(&t.csv);
         QK_TRY(status);
     }
     return QK_OK;

@@ -91,10 +91,10 @@ static qk_status read_list(qk__builder *builder, qk__csv_reader *reader, qk_erro
 
 qk_status qk__read_models(qk__builder *builder, qk_error *err)
 {
-    qk__feed feed;
-    QK_TRY(qk__open_table(builder, "models.csv", &feed, err));
-    qk_status status = feed.csv ? read_list(builder, feed.csv, err) : QK_OK;
-    qk__feed_close(&feed);
+    qk__csv_reader *csv;
+    QK_TRY(qk__open_table(builder, "models.csv", &csv, err));
+    qk_status status = csv ? read_list(builder, csv, err) : QK_OK;
+    qk__reader_close(&csv);
     return status;
 }
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of an external benchmark: a row a model, whatever its numeric columns are; and its
- * scores beside a number of these models. */
-#include <ctype.h>
+/* Scores of an external benchmark, beside a number of these models. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,127 +8,54 @@
 #include "base/buffer.h"
 #include "base/context.h"
 #include "base/error.h"
-#include "base/file.h"
-#include "base/parse_number.h"
 #include "results/builder.h"
 
-typedef struct score_table {
-    qk__builder *builder;
-    qk__csv_reader *reader;
-    size_t model, family, num_rows;
-    size_t *columns; /* [num_score_columns] of the file */
-} score_table;
-
-/* Whether a field begins as a number does. Then one that is none, and not empty, must not make the next column the
- * score. */
-static qk_status find_numbers(const score_table *t, size_t column, bool *any, qk_error *err)
+/* A row of the results is a model, and has all columns. */
+static qk_status set_scores(qk__builder *builder, const qk_columns *rows, qk_error *err)
 {
-    double value;
-    qk_error why;
-    *any = false;
-    for (int pass = 0; pass < (*any ? 2 : 1); pass++)
-        for (size_t i = 0; i < t->num_rows; i++) {
-            qk__reader_go(t->reader, i);
-            const char *text = qk__reader_text(t->reader, column);
-            *any = *any || isdigit((unsigned char)text[strspn(text, " +-.")]);
-            if (pass == 1 && qk__reader_number(t->reader, column, &value, &why) != QK_OK)
-                return qk__fail(err, QK_ERR_MALFORMED,
-                                "%s: leave the field empty where there is no score, or leave "
-                                "out the column",
-                                why.message);
-        }
-    return QK_OK;
-}
-
-/* Columns that are not text. Two of the same name would be told apart by nothing. */
-static qk_status choose_columns(score_table *t, qk_error *err)
-{
-    qk__results *results = t->builder->results;
-    size_t count = qk__reader_num_columns(t->reader), unused;
-    QK_TRY(qk__reader_find(t->reader, "model", true, &t->model, err));
-    QK_TRY(qk__reader_find(t->reader, "family", false, &t->family, err));
-    results->score_columns =
-        qk__arena_alloc(t->builder->arena, count, sizeof *results->score_columns);
-    t->columns = qk__calloc(count, sizeof *t->columns);
-    if (!results->score_columns || !t->columns)
+    qk__results *results = builder->results;
+    const char *const *model = qk_columns_texts(rows, "model"),
+                      *const *family = qk_columns_texts(rows, "family"),
+                      *const *score = qk_columns_texts(rows, "score");
+    const double *value = qk_columns_reals(rows, "value");
+    const size_t count = qk_columns_num_rows(rows);
+    if (count == 0)
+        return QK_OK;
+    size_t models = 1;
+    while (models < count && strcmp(score[models], score[0]) == 0)
+        models++;
+    results->num_scores = models;
+    results->num_score_columns = count / models;
+    results->scores = qk__arena_alloc(builder->arena, models, sizeof *results->scores);
+    results->score_columns = qk__arena_alloc(builder->arena, results->num_score_columns,
+                                             sizeof *results->score_columns);
+    if (!results->scores || !results->score_columns)
         return qk__nomem(err);
-    for (size_t i = 0; i < count; i++) {
-        const char *name = qk__reader_column_name(t->reader, i);
-        bool any;
-        if (i == t->model || i == t->family || *name == 0)
-            continue;
-        QK_TRY(find_numbers(t, i, &any, err));
-        if (!any)
-            continue;
-        QK_TRY(qk__reader_find(t->reader, name, true, &unused, err));
-        const char *copy = qk__arena_strdup(t->builder->arena, name);
-        if (!copy)
+    for (size_t c = 0; c < results->num_score_columns; c++)
+        if (!(results->score_columns[c] = qk__arena_strdup(builder->arena, score[c * models])))
             return qk__nomem(err);
-        t->columns[results->num_score_columns] = i;
-        results->score_columns[results->num_score_columns++] = copy;
+    for (size_t i = 0; i < models; i++) {
+        qk__score *of = &results->scores[i];
+        of->model = qk__arena_strdup(builder->arena, model[i]);
+        of->family = qk__arena_strdup(builder->arena, family && family[i] ? family[i] : "");
+        of->values =
+            qk__arena_alloc(builder->arena, results->num_score_columns, sizeof *of->values);
+        if (!of->model || !of->family || !of->values)
+            return qk__nomem(err);
+        for (size_t c = 0; c < results->num_score_columns; c++)
+            of->values[c] = value[c * models + i];
     }
     return QK_OK;
 }
 
-static qk_status take_row(const score_table *t, size_t row, qk__text_set *models, qk_error *err)
+qk_status qk__ask_scores(qk__builder *builder, qk__store *tables, qk_error *err)
 {
-    const qk__results *results = t->builder->results;
-    qk__arena *arena = t->builder->arena;
-    qk__score *score = &results->scores[row];
-    size_t index;
-    qk__reader_go(t->reader, row);
-    const char *model = qk__reader_text(t->reader, t->model);
-    QK_TRY(qk__text_set_add(models, arena, model, &index, err));
-    if (index < row) {
-        size_t second = qk__reader_row(t->reader);
-        qk__reader_go(t->reader, index);
-        return qk__fail(err, QK_ERR_INCONSISTENT, "%s: rows %zu and %zu are both of model '%s'",
-                        qk__reader_path(t->reader), qk__reader_row(t->reader), second, model);
-    }
-    score->model = models->items[index];
-    score->family = qk__arena_strdup(arena, qk__reader_text(t->reader, t->family));
-    score->values = qk__arena_alloc(arena, results->num_score_columns, sizeof *score->values);
-    if (!score->family || !score->values)
-        return qk__nomem(err);
-    for (size_t i = 0; i < results->num_score_columns; i++)
-        QK_TRY(qk__reader_number(t->reader, t->columns[i], &score->values[i], err));
-    return QK_OK;
-}
-
-static qk_status take_table(score_table *t, qk_error *err)
-{
-    qk__results *results = t->builder->results;
-    qk__text_set models = {0};
-    QK_TRY(qk__reader_load(t->reader, &t->num_rows, err));
-    QK_TRY(choose_columns(t, err));
-    results->scores = qk__arena_alloc(t->builder->arena, t->num_rows, sizeof *results->scores);
-    qk_status status = results->scores ? QK_OK : qk__nomem(err);
-    for (size_t i = 0; i < t->num_rows && status == QK_OK; i++)
-        status = take_row(t, i, &models, err);
-    if (status == QK_OK)
-        results->num_scores = t->num_rows;
-    qk__text_set_free(&models);
+    qk_columns *rows;
+    QK_TRY(qk__store_ask(tables, &rows, err,
+                         "SELECT model, family, score, value FROM scores ORDER BY rowid"));
+    qk_status status = set_scores(builder, rows, err);
+    qk_columns_free(&rows);
     return status;
-}
-
-static qk_status read_file(qk__builder *builder, const char *path, qk_error *err)
-{
-    score_table t = {.builder = builder};
-    QK_TRY(qk__reader_open(&t.reader, path, err));
-    qk_status status = take_table(&t, err);
-    free(t.columns);
-    qk__reader_close(&t.reader);
-    builder->any_table |= status == QK_OK;
-    return status;
-}
-
-qk_status qk__read_scores(qk__builder *builder, const char *path, qk_error *err)
-{
-    if (path)
-        return read_file(builder, path, err);
-    qk__path own;
-    QK_TRY(qk__path_in(&own, builder->folder, "scores.csv", err));
-    return qk__is_there(own.text) ? read_file(builder, own.text, err) : QK_OK;
 }
 
 /* ---- beside a number of the models ------------------------------------------------------ */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tables with several rows a head: head_profile.csv, head_component_weights.csv,
- * rope_pairs.csv, score_by_distance.csv, attention_profile.csv and head_distance.csv. The last,
- * which can have a million rows, is summed up as it is read. */
+ * rope_pairs.csv, score_by_distance.csv, attention_profile.csv; and head_distance.csv, summed over heads. */
 #include <math.h>
 #include <string.h>
 
@@ -58,40 +57,41 @@ typedef struct series_columns {
     size_t index, values[MOST_READ];
 } series_columns;
 
-static qk_status find_series(const qk__feed *feed, const series_spec *spec,
+static qk_status find_series(const qk__csv_reader *csv, const series_spec *spec,
                              series_columns *columns, qk_error *err)
 {
-    QK_TRY(qk__find_ids(feed, &columns->ids, err));
-    QK_TRY(qk__feed_find(feed, spec->index, true, &columns->index, err));
+    QK_TRY(qk__find_ids(csv, &columns->ids, err));
+    QK_TRY(qk__reader_find(csv, spec->index, true, &columns->index, err));
     for (int i = 0; i < MOST_READ; i++) {
         columns->values[i] = QK__NO_COLUMN;
         if (spec->values[i])
-            QK_TRY(qk__feed_find(feed, spec->values[i], true, &columns->values[i], err));
+            QK_TRY(qk__reader_find(csv, spec->values[i], true, &columns->values[i], err));
     }
     return QK_OK;
 }
 
-static qk_status read_rows(qk__builder *builder, qk__feed *feed, const series_spec *spec,
+static qk_status read_rows(qk__builder *builder, qk__csv_reader *csv, const series_spec *spec,
                            qk__series *series, qk_error *err)
 {
     series_columns columns;
     double values[MOST_READ];
     bool more;
     int category;
-    QK_TRY(find_series(feed, spec, &columns, err));
-    QK_TRY(qk__series_begin(series, qk__feed_path(feed), spec->index_name, err));
+    QK_TRY(find_series(csv, spec, &columns, err));
+    QK_TRY(qk__series_begin(series, qk__reader_path(csv), spec->index_name, err));
     for (;;) {
-        QK_TRY(qk__feed_next(feed, &more, err));
+        QK_TRY(qk__reader_next(csv, &more, err));
         if (!more)
             return QK_OK;
-        qk__series_row row = {.row = qk__feed_row(feed)};
-        QK_TRY(qk__builder_head(builder, feed, &columns.ids, &row.head, err));
-        QK_TRY(qk__feed_integer(feed, columns.index, spec->least, spec->most, &row.index, err));
+        qk__series_row row = {.row = qk__reader_row(csv)};
+        QK_TRY(qk__builder_head(builder, csv, &columns.ids, &row.head, err));
+        QK_TRY(
+            qk__reader_integer(csv, columns.index, spec->least, spec->most, &row.index, err));
         for (int i = 0; i < MOST_READ; i++)
             if (spec == &LENGTHS && i == 1)
-                QK_TRY(qk__feed_category(feed, columns.values[i], &category, err));
+                QK_TRY(qk__read_category(csv, columns.values[i], &category, err));
             else
-                QK_TRY(qk__feed_number(feed, columns.values[i], &values[i], err));
+                QK_TRY(qk__reader_number(csv, columns.values[i], &values[i], err));
         if (spec == &LENGTHS)
             values[1] = category;
         if (spec->make)
@@ -104,11 +104,10 @@ static qk_status read_rows(qk__builder *builder, qk__feed *feed, const series_sp
 static qk_status read_series(qk__builder *builder, const series_spec *spec, qk__series *series,
                              qk_error *err)
 {
-    qk__feed feed;
-    QK_TRY(qk__open_table(builder, spec->table, &feed, err));
-    qk_status status =
-        qk__feed_is_there(&feed) ? read_rows(builder, &feed, spec, series, err) : QK_OK;
-    qk__feed_close(&feed);
+    qk__csv_reader *csv;
+    QK_TRY(qk__open_table(builder, spec->table, &csv, err));
+    qk_status status = csv ? read_rows(builder, csv, spec, series, err) : QK_OK;
+    qk__reader_close(&csv);
     return status;
 }
 
@@ -124,77 +123,54 @@ qk_status qk__read_series_tables(qk__builder *builder, qk_error *err)
 
 /* ---- distances -------------------------------------------------------------------------- */
 
-typedef struct distance_columns {
-    qk__id_columns ids;
-    size_t distance, lag, pairs, ap;
-} distance_columns;
-
-static qk_status find_distances(const qk__feed *feed, distance_columns *columns, qk_error *err)
+/* Rows of a model lie together; the last of them is of the last bins. */
+static qk_status set_map(qk__builder *builder, qk__result_model *model, const qk_columns *rows,
+                         qk_error *err)
 {
-    QK_TRY(qk__find_ids(feed, &columns->ids, err));
-    QK_TRY(qk__feed_find(feed, "distance_bin", true, &columns->distance, err));
-    QK_TRY(qk__feed_find(feed, "lag_bin", true, &columns->lag, err));
-    QK_TRY(qk__feed_find(feed, "n_pairs", true, &columns->pairs, err));
-    return qk__feed_find(feed, "ap", true, &columns->ap, err);
-}
-
-/* The rows before are not kept, so that a table that holds a head twice shows only by the head
- * coming back: rows of a head must be together, as they are written. */
-static qk_status note_row(qk__builder *builder, const qk__feed *feed, size_t head,
-                          size_t *current, qk_error *err)
-{
-    if (head == *current)
+    const int64_t *column = qk_columns_integers(rows, "distance_bin"),
+                  *row = qk_columns_integers(rows, "lag_bin");
+    const double *pairs = qk_columns_reals(rows, "n_pairs"), *ap = qk_columns_reals(rows, "ap"),
+                 *width = qk_columns_reals(rows, "width");
+    const size_t count = qk_columns_num_rows(rows);
+    qk__distance_map *map = &model->distances;
+    map->bucket_width = NAN;
+    if (count == 0)
         return QK_OK;
-    *current = head;
-    size_t row = qk__feed_row(feed), before = builder->heads[head].distance_row;
-    builder->heads[head].distance_row = row;
-    if (before == 0)
-        return QK_OK;
-    char text[QK__HEAD_TEXT_SIZE];
-    return qk__fail(err, QK_ERR_INCONSISTENT,
-                    "%s: rows %zu and %zu are of the same head, with others between them: %s",
-                    qk__feed_path(feed), before, row, qk__head_text(builder, head, text));
-}
-
-static qk_status add_distance(qk__builder *builder, const qk__feed *feed,
-                              const distance_columns *columns, size_t head, qk_error *err)
-{
-    int64_t distance, lag, pairs;
-    double ap;
-    QK_TRY(qk__feed_integer(feed, columns->distance, 0, INT64_MAX, &distance, err));
-    QK_TRY(qk__feed_integer(feed, columns->lag, INT64_MIN, INT64_MAX, &lag, err));
-    QK_TRY(qk__feed_integer(feed, columns->pairs, 0, INT64_MAX, &pairs, err));
-    QK_TRY(qk__feed_number(feed, columns->ap, &ap, err));
-    if (lag < 0) /* keys ahead of the query, where buckets are not in order of position */
-        return QK_OK;
-    qk_status status = qk__distances_add(&builder->distances, builder->heads[head].model,
-                                         distance, lag, (double)pairs, ap, err);
-    return status == QK_OK ? QK_OK
-                           : qk__context(err, status, "%s: row %zu", qk__feed_path(feed),
-                                         qk__feed_row(feed));
-}
-
-static qk_status read_distances(qk__builder *builder, qk__feed *feed, qk_error *err)
-{
-    distance_columns columns;
-    size_t head, current = QK__NOT_THERE;
-    bool more;
-    QK_TRY(find_distances(feed, &columns, err));
-    for (;;) {
-        QK_TRY(qk__feed_next(feed, &more, err));
-        if (!more)
-            return QK_OK;
-        QK_TRY(qk__builder_head(builder, feed, &columns.ids, &head, err));
-        QK_TRY(note_row(builder, feed, head, &current, err));
-        QK_TRY(add_distance(builder, feed, &columns, head, err));
+    map->columns = map->rows = 0;
+    for (size_t i = 0; i < count; i++) {
+        map->columns = (size_t)column[i] >= map->columns ? (size_t)column[i] + 1 : map->columns;
+        map->rows = (size_t)row[i] >= map->rows ? (size_t)row[i] + 1 : map->rows;
     }
+    double *all_ap = qk__arena_alloc(builder->arena, map->rows * map->columns, sizeof *all_ap),
+           *all_pairs =
+               qk__arena_alloc(builder->arena, map->rows * map->columns, sizeof *all_pairs);
+    if (!all_ap || !all_pairs)
+        return qk__nomem(err);
+    for (size_t i = 0; i < map->rows * map->columns; i++)
+        all_ap[i] = NAN;
+    for (size_t i = 0; i < count; i++) {
+        all_ap[(size_t)row[i] * map->columns + (size_t)column[i]] = ap[i];
+        all_pairs[(size_t)row[i] * map->columns + (size_t)column[i]] = pairs[i];
+    }
+    map->ap = all_ap;
+    map->pairs = all_pairs;
+    map->bucket_width = width[0];
+    return QK_OK;
 }
 
-qk_status qk__read_distances(qk__builder *builder, qk_error *err)
+qk_status qk__ask_distances(qk__builder *builder, qk__store *tables, qk_error *err)
 {
-    qk__feed feed;
-    QK_TRY(qk__open_table(builder, "head_distance.csv", &feed, err));
-    qk_status status = qk__feed_is_there(&feed) ? read_distances(builder, &feed, err) : QK_OK;
-    qk__feed_close(&feed);
-    return status;
+    for (size_t m = 0; m < builder->results->num_models; m++) {
+        qk__result_model *model = &builder->results->models[m];
+        qk_columns *rows;
+        QK_TRY(
+            qk__store_ask(tables, &rows, err,
+                          "SELECT distance_bin, lag_bin, 1.0 * n_pairs AS n_pairs, ap, width "
+                          "FROM distance_map WHERE model = %Q",
+                          model->name));
+        qk_status status = set_map(builder, model, rows, err);
+        qk_columns_free(&rows);
+        QK_TRY(status);
+    }
+    return QK_OK;
 }

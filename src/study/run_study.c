@@ -14,11 +14,11 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "figure/figure_settings.h"
-#include "results/headline.h"
 #include "results/read_results.h"
 #include "settings/common_rows.h"
 #include "settings/settings.h"
 #include "study/study.h"
+#include "tables/tables.h"
 
 #define AT(member) QK_SETTING_AT(qk_study_settings, member)
 
@@ -79,19 +79,6 @@ static qk_status set_message(qk_study_result *result, const char *message, qk_er
     return result->message ? QK_OK : qk__nomem(err);
 }
 
-/* Tables and figures of the study take up the model's results: those of `run`, else those that
- * stand in its folder, if it has any. */
-static qk_status collect(qk__study_work *work, size_t i, const qk_analysis_results *run,
-                         qk_error *err)
-{
-    bool stands = work->outcome->models[i].state == QK_STUDY_KEPT;
-    const qk__listed_model listed = qk__study_listed(work, i);
-    if (work->run->dry_run)
-        return QK_OK;
-    return qk__results_add(work->builder, &listed, run, stands ? work->places[i].folder : NULL,
-                           work->places[i].contents, err);
-}
-
 /* A model's failure is its own, unless the user stops the run. */
 static qk_status fail_model(qk__study_work *work, size_t i, const qk_error *why, qk_error *err)
 {
@@ -104,7 +91,6 @@ static qk_status fail_model(qk__study_work *work, size_t i, const qk_error *why,
     result->state = QK_STUDY_FAILED;
     result->status = why->status;
     qk__tell_notice(&work->context, QK_NOTICE_ERROR, "%s", why->message);
-    QK_TRY(collect(work, i, NULL, err));
     return set_message(result, why->message, err);
 }
 
@@ -124,9 +110,9 @@ static qk_status compute(qk__study_work *work, size_t i, const char *reason, qk_
     result->num_heads = results->num_heads - results->num_failed - results->num_missing;
     result->lengths = results->lengths;
     const char *message = status == QK_OK ? reason : why.message;
-    status = collect(work, i, results, err);
+    status = set_message(result, message, err);
     qk_analysis_results_free(&results);
-    return status == QK_OK ? set_message(result, message, err) : status;
+    return status;
 }
 
 /* Two models that read the same files are a slip of the pen. */
@@ -163,7 +149,7 @@ static qk_status settle_model(qk__study_work *work, size_t i, const qk__study_ch
         result->state = QK_STUDY_KEPT;
         result->num_heads = check->num_heads;
         result->lengths = check->lengths;
-        return collect(work, i, NULL, err);
+        return QK_OK;
     }
     if (!run->dry_run)
         return compute(work, i, check->reason, err);
@@ -212,36 +198,46 @@ static qk_status do_model(qk__study_work *work, size_t i, qk_error *err)
 
 /* ---- means for the table at the end ----------------------------------------------------- */
 
-static qk_status copy_means(const qk__study_work *work, const qk__headlines *headlines,
-                            qk_error *err)
+static void set_means(qk_study_result *result, const qk_columns *rows, size_t i)
 {
-    for (size_t i = 0; i < work->plan->num_models; i++) {
-        const qk__headline *row = &headlines->rows[i];
-        qk_study_result *result = &work->outcome->models[i];
-        qk__sizes sizes;
-        result->r_q = qk__headline_value(row, "mean_r_q");
-        result->r_k = qk__mean_over_heads(row->model, qk__find_field("r_k"));
-        result->abs_r_k = qk__headline_value(row, "mean_abs_r_k");
-        result->recency = qk__headline_value(row, "bias_positive");
-        result->ap_drop = qk__headline_value(row, "ap_drop");
-        QK_TRY(qk__sizes_of(row->model, &sizes, err));
-        result->rows_least = sizes.rows_least;
-        result->rows_median = sizes.rows_median;
-        result->texts_least = sizes.texts_least;
-        if (sizes.judged > 0) {
-            result->uncertain = (double)sizes.uncertain;
-            result->certain = (double)(sizes.judged - sizes.uncertain);
-        }
-    }
-    return QK_OK;
+    result->r_q = qk_columns_reals(rows, "r_q")[i];
+    result->r_k = qk_columns_reals(rows, "r_k")[i];
+    result->abs_r_k = qk_columns_reals(rows, "abs_r_k")[i];
+    result->recency = qk_columns_reals(rows, "recency")[i];
+    result->ap_drop = qk_columns_reals(rows, "ap_drop")[i];
+    result->rows_least = qk_columns_reals(rows, "rows_least")[i];
+    result->rows_median = qk_columns_reals(rows, "rows_median")[i];
+    result->texts_least = qk_columns_reals(rows, "texts_least")[i];
+    result->certain = qk_columns_reals(rows, "certain")[i];
+    result->uncertain = qk_columns_reals(rows, "uncertain")[i];
 }
+
+/* In the order of models.csv, which is that of the study. */
+static const char MEANS[] =
+    "WITH numbers AS (SELECT head_id >> 42 AS model_id, avg(r_q) AS r_q, avg(r_k) AS r_k, "
+    "avg(abs(r_k)) AS abs_r_k, avg(bias_strength > 0) AS recency, avg(ap_drop) AS ap_drop, "
+    "1.0 * min(texts) AS texts_least, 1.0 * sum(category_probability >= %g) AS certain, "
+    "1.0 * sum(category_probability < %g) AS uncertain FROM head_numbers GROUP BY 1), "
+    "sizes AS (SELECT model_id, 1.0 * min(n) AS least, median(n) AS median FROM "
+    "(SELECT head_id >> 42 AS model_id, n_q AS n FROM head_numbers UNION ALL "
+    "SELECT head_id >> 42, n_k FROM head_numbers) GROUP BY 1) "
+    "SELECT numbers.*, least AS rows_least, median AS rows_median FROM models "
+    "LEFT JOIN numbers ON numbers.model_id = models.model_id "
+    "LEFT JOIN sizes ON sizes.model_id = models.model_id ORDER BY models.model_id";
 
 static qk_status find_means(qk__study_work *work, qk_error *err)
 {
-    qk__headlines headlines = {0};
-    QK_TRY(qk__headlines_compute(work->results, &headlines, err));
-    qk_status status = copy_means(work, &headlines, err);
-    qk__headlines_free(&headlines);
+    qk__store *tables;
+    qk_columns *rows = NULL;
+    QK_TRY(qk__store_open(&tables, &work->context, err));
+    /* The folder is not complete before its figures are there. */
+    qk_status status = qk__store_add(tables, "main", work->run->output, true, err);
+    if (status == QK_OK)
+        status = qk__store_ask(tables, &rows, err, MEANS, QK_CERTAIN, QK_CERTAIN);
+    for (size_t i = 0; i < work->plan->num_models && status == QK_OK; i++)
+        set_means(&work->outcome->models[i], rows, i);
+    qk_columns_free(&rows);
+    qk__store_close(&tables);
     return status;
 }
 
@@ -305,15 +301,14 @@ static qk_status execute(qk__study_work *work, double start, qk_error *err)
     }
     QK_TRY(qk__study_claim_folder(work, err));
     QK_TRY(qk__study_write_manifest(work, QK__STUDY_BEGUN, err));
-    QK_TRY(qk__results_begin(&work->builder, work->run->output, err));
     QK_TRY(do_models(work, err));
     qk_status verdict = conclude(work, err);
     if (verdict != QK_OK && verdict != QK_ERR_PARTIAL)
         return verdict;
     QK_TRY(qk__study_write_tables(work, err));
-    QK_TRY(qk__results_finish(&work->builder, &work->results, err));
     QK_TRY(find_means(work, err));
     if (work->run->figures) {
+        QK_TRY(qk__results_read(&work->results, work->run->output, NULL, err));
         work->outcome->seconds = qk__now() - start;
         QK_TRY(qk__study_write_manifest(work, QK__STUDY_TABLES, err));
         QK_TRY(qk__study_draw(work, err));

@@ -90,9 +90,8 @@ typedef struct qk__study_work {
     pthread_mutex_t *lock;       /* of what the user is told: the next model is being fetched */
     qk__study_ahead *ahead;      /* that; NULL = nothing is */
     qk_report_outcome *collages; /* what became of those that are drawn already */
-    qk__builder *builder; /* of the results of the models done so far; not of a dry run */
-    qk__results *results; /* of all models */
-    qk__file_set outputs; /* combined tables, not yet in their places */
+    qk__results *results;        /* of all models, for figures */
+    qk__file_set outputs;        /* combined tables, not yet in their places */
 } qk__study_work;
 
 /* What can be wrong with a run is found before the first model is computed. Whatever it

@@ -19,7 +19,6 @@
 #include "base/utf8.h"
 #include "figure/figure.h"
 #include "report/report.h"
-#include "results/read_results.h"
 #include "settings/settings_json.h"
 #include "report/extreme_heads.h"
 #include "study/study.h"
@@ -185,24 +184,19 @@ static qk_status extremes_of(const qk__results *results, const char *name,
     return QK_OK;
 }
 
-/* As few or as many as the model has. Where a capture is dropped once its model is done, there are
- * no results of all models yet, but tables of this one. */
+/* As few or as many as the model has. */
 static qk_status take_extremes(const task *t, qk__extremes *extremes, qk_scatter_settings *s,
                                qk_error *err)
 {
     const qk__study_work *work = t->drawing->work;
     const char *name = work->plan->models[t->model].name;
-    qk__results *own = NULL;
-    if (!work->results)
-        QK_TRY(qk__results_read(&own, work->places[t->model].folder, NULL, err));
-    qk_status status = extremes_of(work->results ? work->results : own, name, extremes, err);
+    QK_TRY(extremes_of(work->results, name, extremes, err));
     const size_t count = extremes->count;
     s->heads = (qk_head_set){extremes->heads, count};
     s->random = 0;
     s->rows = count == 4 || count == 6 ? 2 : 1; /* without a place that is empty */
     s->columns = count > 0 ? (int)count / s->rows : 1;
-    qk__results_free(&own);
-    return status;
+    return QK_OK;
 }
 
 static qk_status draw_collage(task *t, qk_error *err)

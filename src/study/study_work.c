@@ -173,7 +173,6 @@ void qk__study_release(qk__study_work *work)
     free(work->figures);
     qk_report_outcome_free(&work->collages);
     qk__buffer_free(&work->scores);
-    qk__results_discard(&work->builder);
     qk__results_free(&work->results);
     qk__place_release(&work->folder);
 }

@@ -9,6 +9,7 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "paths/path_kind.h"
 
 /* ---- opening ---------------------------------------------------------------------------- */
@@ -119,7 +120,8 @@ static qk_status check_tables(const qk__store_set *set, const qk__table_folder *
     for (size_t i = 0; i < set->num_tables && !there; i++)
         if (set->tables[i].file)
             QK_TRY(qk__find_table_file(source, set->tables[i].file, &path, &there, err));
-    if (there)
+    QK_TRY(qk__path_in(&path, source->folder, "scores.csv", err));
+    if (there || qk__is_there(path.text))
         return QK_OK;
     qk__set_error(err, QK_ERR_NOT_FOUND,
                   "%s: no tables of results here (qk.csv, heads.csv, rotated.csv, head_*.csv, "

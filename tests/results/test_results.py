@@ -236,8 +236,7 @@ def test_without_a_list_of_models(study, results, tmp_path):
 
 
 @pytest.mark.parametrize("present", ["qk.csv", "heads.csv", "rotated.csv", "head_metrics.csv",
-                                     "head_profile.csv", "head_distance.csv",
-                                     "head_component_weights.csv"])
+                                     "head_profile.csv", "head_component_weights.csv"])
 def test_one_table_alone(study, results, tmp_path, present):
     shutil.copy(study / present, tmp_path / present)
     found = read(tmp_path)
@@ -245,7 +244,6 @@ def test_one_table_alone(study, results, tmp_path, present):
     for model in found["models"]:
         listed = next(m for m in results["models"] if m["name"] == model["name"])
         assert bool(model["component_weights"]) == (present == "head_component_weights.csv")
-        assert bool(model["distances"]["rows"]) == (present == "head_distance.csv")
         for head in model["heads"]:
             full = next(h for h in listed["heads"] if (h["layer"], h["q_head"]) ==
                         (head["layer"], head["q_head"]))
@@ -323,6 +321,7 @@ def test_depth_counts_from_the_last_layer_that_is_known(tmp_path):
 
 
 def distance_rows(folder, *rows):
+    write_heads(folder, ["m", 0, 0, 0])
     write(folder, "head_distance.csv", [*IDS, "distance_bin", "lag_bin", "n_pairs", "ap"], *rows)
 
 
@@ -417,7 +416,6 @@ def test_nothing_there(tmp_path):
 COLUMNS = [
     ("qk.csv", [*IDS, "pc"], ["r_q", "mu_k"]), ("heads.csv", IDS, ["ev0"]), ("rotated.csv", IDS, ["omega"]),
     ("head_metrics.csv", IDS, ["ap_drop", "bucket_width"]), ("head_profile.csv", [*IDS, "q_bucket", "position", "ap"], []),
-    ("head_distance.csv", [*IDS, "distance_bin", "lag_bin", "n_pairs", "ap"], []),
     ("head_component_weights.csv", [*IDS, "component", "component_weight"], []),
     ("models.csv", ["model"], ["other"]), ("scores.csv", ["model"], ["other"])]
 
@@ -440,7 +438,7 @@ def test_columns(tmp_path, table, needed, more):
     write(tmp_path, table, [*columns, last], [*row, row[i]])
     refuse(tmp_path, "malformed", f"{table}: columns {i + 1} and {len(columns) + 1}", last)
     for column in columns[1:] if table[0] not in "ms" else []:
-        whole = column in [*IDS, "pc", "q_bucket", "component", "distance_bin", "lag_bin"]
+        whole = column in [*IDS, "pc", "q_bucket", "component"]
         for value in ["x", "", "1.0"] if whole else ["nan"]:
             second = [*row[:1], 1, *row[2:]]
             second[columns.index(column)] = value
@@ -454,7 +452,7 @@ def test_ids_out_of_range(tmp_path, value):
     refuse(tmp_path, "malformed", "heads.csv: row 3, column 'q_head'", f"'{value}'")
 
 
-HEAD, DISTANCE = "model,layer,q_head,k_head", "model,layer,q_head,k_head,distance_bin,lag_bin,n_pairs,ap"
+HEAD = "model,layer,q_head,k_head"
 WRONG = [
     ({"heads.csv": [f"{HEAD},category", "m,0,0,0,Mixed"]}, "heads.csv: row 2, column 'category': 'Mixed'", "malformed"),
     ({"heads.csv": [HEAD, "m,0,7,0", "n,0,7,0", "m,0,7,0"]}, "rows 2 and 4", "'m', layer 0, query head 7", "inconsistent"),
@@ -464,8 +462,6 @@ WRONG = [
     ({"qk.csv": [f"{HEAD},pc", "m,0,7,0,0", "m,0,7,0,2"]}, "qk.csv: row 3 is of component 2, but no row is of 1"),
     ({"head_profile.csv": [f"{HEAD},q_bucket,position,ap", "m,0,7,0,1,1,1", "m,0,7,0,1,1,1"]}, "head_profile.csv: rows 2 and 3"),
     ({"head_component_weights.csv": [f"{HEAD},component,component_weight", "m,0,7,0,0,1", "m,0,7,0,0,1"]}, "rows 2 and 3"),
-    ({"head_distance.csv": [DISTANCE, *["m,0,0,0,0,0,1,1", "m,0,1,0,0,0,1,1"] * 2]}, "head_distance.csv: rows 2 and 4"),
-    ({"head_distance.csv": [DISTANCE, *(f"{m},0,0,0,1023,1023,1,0.5" for m in range(70))]}, "row 66", "cells", "unsupported"),
     ({"heads.csv": [HEAD, "m,0,3,1"], "rotated.csv": [HEAD, "m,0,3,0"]}, "rotated.csv: row 2: key head 0", "is 1 in another"),
     ({"heads.csv": [HEAD, "m,0,0,0"], "models.csv": ["model", "n"]}, "heads.csv: row 2, column 'model': 'm' is not in"),
     ({"models.csv": ["model", "n", "m", "n"]}, "models.csv: row 4", "'n'"),
@@ -487,19 +483,6 @@ def test_messages_have_no_control_characters(tmp_path):
     write_heads(tmp_path, ["\x1b[31m\x07", 0, 0, 0], ["\x1b[31m\x07", 0, 0, 0])
     _, _, err = run_dump(tmp_path)
     assert "heads.csv: rows 2 and 3" in err and "\x1b" not in err and "\x07" not in err
-
-
-@pytest.mark.test_all
-def test_random_damage(tmp_path):
-    rng = np.random.default_rng(1)
-    whole = (DISTANCE + "\n" + "".join(f"m,{i // 4},{i % 4},0,{b},{b * 7 % 5},{b + 1},0.{b}25\n"
-                                       for i in range(6) for b in range(8))).encode()
-    for _ in range(100):
-        damaged = bytearray(whole)
-        for place in rng.integers(0, len(whole), rng.integers(1, 4)):
-            damaged[place] = rng.choice(list(b"\0\",\n\r-9e.\xff"))
-        (tmp_path / "head_distance.csv").write_bytes(damaged)
-        run_dump("--brief", tmp_path)
 
 
 @pytest.mark.test_all
