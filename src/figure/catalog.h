@@ -90,6 +90,7 @@ typedef struct qk__panel {
     qk__statistic statistic;
     bool to_one;         /* the axis reaches 1 */
     bool loose;          /* it need not reach 0 */
+    bool ratio;          /* on a logarithmic axis */
     bool percent;        /* numbers are shown in percent, and above the bars */
     const char *between; /* the name of the area between two curves; NULL = none */
     double lines[2];     /* across at these values, unless 0 */
@@ -215,17 +216,14 @@ qk__build_fn qk__build_points, qk__build_portraits, qk__build_family_points;
 /* hills.c: densities over heads, a row for each model */
 qk__build_fn qk__build_hills;
 
-/* Figures that are like no other: other_maps.c; bucket_plot.c, plasticity along the context, head by head;
- * score_figure.c, against an external score; head_curves.c, scores and attention by distance of some heads;
- * group_figure.c, heads that are changed together; compare_figures.c, two models. */
-qk__applies_fn qk__has_distances, qk__has_rotary_pairs, qk__has_category_changes,
-    qk__has_change_maps;
-qk__build_fn qk__build_distances, qk__build_rotary_pairs, qk__build_category_changes,
-    qk__build_change_maps;
-qk__applies_fn qk__has_profiles, qk__has_scores, qk__has_score_curves, qk__has_attention_curves;
-qk__build_fn qk__build_profiles, qk__build_scores, qk__build_score_curves,
-    qk__build_attention_curves, qk__build_attention_by_depth;
-qk__applies_fn qk__has_group_curves, qk__has_compared_heads;
-qk__build_fn qk__build_group_curves, qk__build_compared_heads;
+/* Figures whose row has a SELECT of its own. other_maps.c: plasticity and attention over distances, rotary pairs,
+ * categories, and two models; bucket_plot.c: plasticity along the context, head by head; score_figure.c: against an
+ * external score; head_curves.c: scores and attention by distance of some heads; group_figure.c: heads that are changed
+ * together; compare_figures.c: two models. */
+qk__applies_fn qk__has_distances, qk__has_change_maps, qk__has_scores, qk__has_group_curves,
+    qk__has_compared_heads;
+qk__build_fn qk__build_distances, qk__build_rotary_pairs, qk__build_attention_by_depth,
+    qk__build_category_changes, qk__build_change_maps, qk__build_profiles, qk__build_scores,
+    qk__build_head_curves, qk__build_group_curves, qk__build_compared_heads;
 
 #endif

@@ -14,13 +14,19 @@
 #define HILLS         .compose = qk__ask_full_heads, .build = qk__build_hills
 #define POINTS        .compose = qk__ask_full_heads, .build = qk__build_points
 #define PORTRAITS     .compose = qk__ask_full_heads, .build = qk__build_portraits
-#define LAYER_BINS    .applies = qk__has_attention_curves, .build = qk__build_attention_by_depth
+#define DISTANCES     OWN(distances)
+#define PAIR_MAPS     .build = qk__build_rotary_pairs
+#define LAYER_BINS    .build = qk__build_attention_by_depth
+#define CATEGORY_MAP  .build = qk__build_category_changes
+#define HEAD_CURVES   .build = qk__build_head_curves
+#define PROFILES      .build = qk__build_profiles
 #define FAMILY_POINTS .compose = qk__ask_full_heads, .build = qk__build_family_points
 
 #define TITLE(text)                    .title = text
 #define HEADING(text)                  .heading = text
 #define CAPTION(text)                  .caption = text
 #define FROM(tables_, rows_, numbers_) .tables = tables_, .rows = rows_, .numbers = numbers_
+#define SELECT(...)                    .select = __VA_ARGS__
 #define HEIGHT(pixels)                 .height = pixels
 #define COLUMNS(most)                  .columns = most
 #define OVER(what)                     .over = QK__##what
@@ -48,6 +54,7 @@
 #define TO_ONE        .to_one = true
 #define LOOSE         .loose = true
 #define PERCENT       .percent = true
+#define RATIO          .ratio = true
 #define BETWEEN(text) .between = text
 #define LINES(...)    .lines = {__VA_ARGS__}
 #define OF_CATEGORIES .by_category = true

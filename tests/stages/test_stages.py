@@ -530,7 +530,7 @@ def test_heads_with_few_rows_are_in_no_finding(qkscope, tmp_path):
 def test_many_layers_and_pairs(qkscope, tmp_path):
     """Labels thin out; layers without heads stay blank."""
     def gap(row, layer, head):
-        row["context"] = 1e9 if layer else 512
+        row["context"] = 10**9 if layer else 512
     folder = write_tables(tmp_path / "a", layers=90, heads=1, pairs=64, change=gap)
     qkscope("report", folder, expect=0)
     texts = [t for t in texts_of(folder / "figures" / "stages-01-rotary-pairs-m") if t]
