@@ -101,8 +101,7 @@ bench: test-build tools/.packages-bench .venv/ready-all
 
 # What `make test` runs, under AddressSanitizer and UndefinedBehaviorSanitizer. A small quarantine of freed memory, since
 # some tests watch how much is used; warnings are of the other build, which optimizes as users have it.
-SANITIZERS = ASAN_OPTIONS=quarantine_size_mb=8 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
-	LSAN_OPTIONS=suppressions=$(abspath tests/leaks.txt):print_suppressions=0
+SANITIZERS = ASAN_OPTIONS=quarantine_size_mb=8 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 sanitized: tools/.packages-test .venv/ready
 	@test -f build-asan/build.ninja || meson setup build-asan -Dtests=true -Db_sanitize=address,undefined \
 		-Db_lundef=false --buildtype=debug -Doptimization=1 -Dc_args='-g1 -w' >/dev/null

@@ -445,7 +445,7 @@ def head_names(root):
     return sorted(p.name for p in pathlib.Path(root).iterdir() if p.is_dir() and p.name not in ("moments", "attention"))
 
 
-def seal(unit, data, head=None):
+def write_unit(unit, data, head=None):
     """Writes a unit of other bytes and another head, as somebody might who means harm."""
     xxhash = pytest.importorskip("xxhash")
     *_, old, last = unit.read_bytes()[:-1].split(b"\n")

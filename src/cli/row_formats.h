@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Formats of rows, the same for every command that prints some. */
-#ifndef QKSCOPE_CLI_ROW_FORMATS_H
-#define QKSCOPE_CLI_ROW_FORMATS_H
+#ifndef QK_CLI_ROW_FORMATS_H
+#define QK_CLI_ROW_FORMATS_H
 
 #include <qkscope/results.h>
 

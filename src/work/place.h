@@ -21,8 +21,8 @@
  * kept out.
  *
  * claim.c holds, sweep.c tidies up, file_set.c and exchange.c put in place. */
-#ifndef QK_PLACE_PLACE_H
-#define QK_PLACE_PLACE_H
+#ifndef QK_WORK_PLACE_H
+#define QK_WORK_PLACE_H
 
 #include <stdbool.h>
 #include <stddef.h>
