@@ -153,7 +153,7 @@ def without_times(text):
                                                   ("docs/howto/triattention.md", add_nothing, 3),
                                                   ("docs/howto/training.md", add_steps, 4), ("docs/howto/published.md", add_inputs, 3),
                                                   ("docs/howto/paper.md", add_nothing, 4),
-                                                  ("docs/heads.md", add_nothing, 8),
+                                                  ("docs/heads.md", add_nothing, 8), ("docs/sql.md", add_nothing, 2),
                                                   pytest.param("docs/gallery.md", add_gallery, 6, marks=pytest.mark.test_long)])
 def test_every_command_of_a_page(world, page, prepare, least):
     prepare(world)
@@ -166,9 +166,10 @@ def test_every_command_of_a_page(world, page, prepare, least):
         world.run_as_shown(command.replace("COLUMN", "r_q").replace("FORMAT RESULTS", "kvpress-stats PRE").replace("--for FORMAT", "--for triattention").replace("attention CAPTURE", "attention WHOLE"))  # of every position
         ran += 1
     assert ran >= least
-    if page.startswith("docs/howto/"):  # a block without a language is what the commands print
+    if page.startswith("docs/howto/") or page in ("docs/heads.md", "docs/sql.md"):  # a block without a language is what the commands print
         said = without_times(world.said)
-        shown = re.findall(r"^```(\w*)\n(.*?)^```$", (ROOT / page).read_text(), re.M | re.S)
+        text = re.sub(r"^\$ (.*\\\n)*.*\n", "", (ROOT / page).read_text(), flags=re.M)  # the commands among it
+        shown = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.M | re.S)
         lines = [line.strip() for language, block in shown if not language for line in without_times(block).splitlines()
                  if line.strip() not in ("", "...")]
         assert [line for line in lines if line not in said] == []
