@@ -124,7 +124,7 @@ static qk_status check_heads(const qk__store_table *table, qk_error *err)
             : "SELECT '%q: key head ' || t.k_head || ' of layer ' || t.layer || ', query head "
               "' || t.q_head || ' is '"
               " || i.k_head || ' in another row or table' FROM \"%w\".\"%w\" t JOIN "
-              "\"%w\".head_ids i USING (head_id)"
+              "\"%w\".head_ids i ON i.head_id = t.head_id"
               " WHERE t.k_head <> i.k_head AND '%q' <> '' LIMIT 1",
         table->file->info.name, set, table->name, set, set);
     qk_status status = sql ? refuse(table->set->store, sql, err) : qk__nomem(err);

@@ -251,18 +251,51 @@ static bool is_named(const char *sql, const qk__store_set *set, bool first, cons
     return false;
 }
 
+/* The columns of that name, or all of them (NULL), of tables that are asked for. */
+static void want_named(qk__store *t, const char *name, size_t length)
+{
+    for (size_t s = 0; s < t->num_sets; s++)
+        for (size_t i = 0; i < t->sets[s]->num_tables; i++) {
+            const qk__store_table *table = &t->sets[s]->tables[i];
+            for (size_t c = 0; c < table->num_columns && table->asked; c++)
+                if (!name || (strlen(table->columns[c].name) == length &&
+                              sqlite3_strnicmp(table->columns[c].name, name, (int)length) == 0))
+                    table->columns[c].wanted = true;
+        }
+}
+
+/* Those in the parentheses behind USING. */
+static void want_using(qk__store *t, const char *list)
+{
+    list += strspn(list, " \t\r\n");
+    if (*list != '(')
+        return;
+    for (const char *name = list + 1; *name && *name != ')'; name++) {
+        size_t length = 0;
+        while (is_in_name(name[length]))
+            length++;
+        if (length > 0)
+            want_named(t, name, length);
+        name += length > 0 ? length - 1 : 0;
+    }
+}
+
 /* SQLite does not say that it reads the columns of these. */
 static void want_joined(qk__store *t, const char *sql)
 {
-    if (sqlite3_strlike("%using%", sql, 0) != 0 && sqlite3_strlike("%natural%", sql, 0) != 0)
+    static const char USING[] = "using";
+    const bool natural = sqlite3_strlike("%natural%", sql, 0) == 0;
+    if (sqlite3_strlike("%using%", sql, 0) != 0 && !natural)
         return;
     for (size_t s = 0; s < t->num_sets; s++)
-        for (size_t i = 0; i < t->sets[s]->num_tables; i++) {
-            qk__store_table *table = &t->sets[s]->tables[i];
-            table->asked |= is_named(sql, t->sets[s], s == 0, table->name);
-            for (size_t c = 0; table->asked && c < table->num_columns; c++)
-                table->columns[c].wanted = true;
-        }
+        for (size_t i = 0; i < t->sets[s]->num_tables; i++)
+            t->sets[s]->tables[i].asked |=
+                is_named(sql, t->sets[s], s == 0, t->sets[s]->tables[i].name);
+    if (natural)
+        want_named(t, NULL, 0);
+    for (const char *p = sql; *p; p++)
+        if (sqlite3_strnicmp(p, USING, (int)strlen(USING)) == 0)
+            want_using(t, p + strlen(USING));
 }
 
 /* ---- statements ------------------------------------------------------------------------- */
