@@ -116,9 +116,9 @@ int main(int argc, char **argv)
     if (status == QK_OK)
         status = qk_sink_open(&sink, &settings, &err);
     if (status == QK_OK) {
-        for (int64_t text = 0; status == QK_OK && text < TEXTS; text++)
-            if (qk_sink_wants(sink, text)) /* else it was run before */
-                status = run_text(sink, text, &err);
+        int64_t text = -1; /* those that were run before are left out */
+        while (status == QK_OK && (text = qk_sink_next(sink, text)) >= 0)
+            status = run_text(sink, text, &err);
         if (status == QK_OK)
             status = qk_sink_finish(&sink, &outcome, &err);
         else

@@ -26,7 +26,7 @@ def main(folder, keep="rows,moments"):
                           frequencies=[FREQUENCIES, FREQUENCIES])
     sampler = qkscope.Sampler("uniform", base_rate=48, min_bucket_size=64)
     with qkscope.Sink(folder, keep=keep, sampler=sampler, model=model, texts=TEXTS, tokens=TEXTS * TOKENS) as sink:
-        for number in filter(sink.wants, range(TEXTS)):  # not those that were run before
+        for number in sink.wanted():  # not those that were run before
             with sink.text(number, TOKENS, example_id=100 + number, source="made up"):
                 for layer in range(2):
                     for kind in "qk":  # only positions that are kept need leave the model

@@ -222,9 +222,10 @@ typedef struct qk_recorder_sizes {
     int64_t query_bytes;    /* moments of one query head */
     int64_t key_bytes;
     int64_t moment_files;
-    int64_t attention_bytes; /* sums of attention of all query heads */
-    int64_t
-        blocks; /* of texts, each finished by itself; of moments each has, until all are there, sums of that size */
+    int64_t attention_bytes;    /* sums of attention of all query heads */
+    int64_t blocks;             /* of texts, each finished by itself */
+    int64_t moment_block_bytes; /* of all blocks, until the capture is made of them */
+    int64_t attention_block_bytes;
 } qk_recorder_sizes;
 
 QK_API void qk_recorder_measure(const qk_recorder_selection *selection,

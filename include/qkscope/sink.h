@@ -115,8 +115,8 @@ typedef enum qk_rope_stage {
 /* ==== the sink ============================================================================ */
 
 /* Makes a capture of vectors that are put into it, text by text, from any thread: the bytes are the same.
- * Texts are numbered, and neighbours are a block. Blocks come in any order, and so do the vectors of texts
- * that are open; the texts of a block begin in theirs. A run that was stopped, by whatever means, goes on behind the
+ * Texts are numbered, and neighbours in the order of qk_sink_next are a block. Blocks come in any order, and so do the
+ * vectors of texts that are open; the texts of a block begin in theirs. A run that was stopped, by whatever means, goes on behind the
  * last finished block. Several processes may make one capture, each with a shard of the blocks; the last one
  * puts it together.
  *
@@ -126,9 +126,7 @@ typedef enum qk_rope_stage {
  *     settings.num_layers = 2, settings.num_q_heads = 4, settings.num_k_heads = 2;
  *     settings.head_dim = 64, settings.num_texts = 10;
  *     qk_sink_open(&sink, &settings, &err);
- *     for (int64_t i = 0; i < 10; i++) {
- *         if (!qk_sink_wants(sink, i))
- *             continue;
+ *     for (int64_t i = -1; (i = qk_sink_next(sink, i)) >= 0;) {
  *         qk_sink_begin(sink, &(qk_sink_text){.number = i, .example_id = i, .tokens = 1000},
  *                       &err);
  *         ... run the model over text i; of each layer and kind:
@@ -172,6 +170,10 @@ typedef struct qk_sink_settings {
     qk_layout layout;
     /* the texts, of all shards */
     int64_t num_texts; /* sequences that are run; windows of a long text are one each */
+    const int64_t *
+        text_ids; /* [num_texts] of the text that each is a window of, or equal to: groups of texts are by
+                                these, and of each block fewer sums are kept. NULL: it is not known, and the
+                                example_id of each is taken */
     int64_t
         num_tokens; /* in all of them; 0 = not known: blocks may be as short as a text then */
     /* What else decides the bytes, such as names of the texts: a JSON object. A run goes on only
@@ -209,9 +211,12 @@ QK_API bool qk_sink_is_complete(const qk_sink *sink);
 /* Whether this process is to run a text: it is of its shard, and not finished. */
 QK_API bool qk_sink_wants(const qk_sink *sink, int64_t number);
 
-/* How many texts make a block: 0 .. n - 1 are the first, and so on. It follows from the numbers of texts and tokens, and of
- * groups where moments are kept. */
-QK_API int64_t qk_sink_block_texts(const qk_sink *sink);
+/* The text that this process is to run after one, -1 before the first: as they are numbered, or, where sums are kept and
+ * text_ids given, group by group. -1: it was the last. */
+QK_API int64_t qk_sink_next(const qk_sink *sink, int64_t number);
+
+/* The number of a text's block; -1: there is no such text. */
+QK_API int64_t qk_sink_block(const qk_sink *sink, int64_t number);
 
 /* Texts, and tokens of them, that were finished when the sink was opened, by this shard or others. */
 QK_API int64_t qk_sink_texts_before(const qk_sink *sink, int64_t *tokens);
@@ -227,9 +232,8 @@ typedef struct qk_sink_text {
     const char *source_id; /* and what it is called there; NULL = "" */
     bool truncated;
     int64_t window, first_token; /* of a text that was split: which part, and where it begins */
-    /* of the text that it is a window of, or equal to: groups of texts are by these; NULL: example_id */
-    const int64_t *text_id;
-    const uint64_t *checksum; /* of the tokens of that text, for examples.csv; NULL: none */
+    const uint64_t
+        *checksum; /* of the tokens of the text that it is of, for examples.csv; NULL: none */
 } qk_sink_text;
 /* QK_ERR_ARGUMENT: it is not wanted, or texts of its block come before it. */
 QK_API QK_MUST_CHECK qk_status qk_sink_begin(qk_sink *sink, const qk_sink_text *text,

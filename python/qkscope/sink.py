@@ -63,17 +63,16 @@ class _Calls:
 
 
 class Sink:
-    """Makes a capture of vectors that are put into it, from any thread: the bytes are the same. Texts of a block (`block_texts`
-    neighbours) begin in their order; blocks, and vectors of texts that are open, come in any.
+    """Makes a capture of vectors that are put into it, from any thread: the bytes are the same. Texts of a block begin in the
+    order of `wanted`; blocks, and vectors of texts that are open, come in any.
 
         model = qkscope.Model("mine", num_layers=2, num_q_heads=4, num_k_heads=2, head_dim=64)
         with qkscope.Sink("capture", model=model, texts=10, keep="moments,reservoir=8") as sink:
-            for i in range(10):
-                if sink.wants(i):  # else it was run before
-                    with sink.text(i, tokens=1000):
-                        for layer in range(2):
-                            sink.put(i, layer, "q", queries[layer])  # [heads, rows, head_dim]
-                            sink.put(i, layer, "k", keys[layer])
+            for i in sink.wanted():  # those that were run before are left out
+                with sink.text(i, tokens=1000):
+                    for layer in range(2):
+                        sink.put(i, layer, "q", queries[layer])  # [heads, rows, head_dim]
+                        sink.put(i, layer, "k", keys[layer])
 
     output          folder of the capture
     keep            "rows", "moments", "rows,moments", "moments,reservoir=N" or "moments,first=K"; docs/state.md. Each with
@@ -88,6 +87,8 @@ class Sink:
     threads         for putting files together at the end; None or 0: all processors
     model, texts    with both the sink is open at once, else by `open`; texts: number of sequences of all shards
     tokens          in all texts; 0: not known, and a block may be as short as a text
+    text_ids        of each sequence, which text it is a window of, or equal to (whole numbers): groups of texts are by these,
+                    and of each block fewer sums are kept. None: not known, and the example_id of each is taken
     run             what else decides the bytes, such as names of the texts: a dict that JSON can hold. A run goes on
                     only where it and the settings above are the same. It is "run" in capture.json.
     extra           dict of further keys for capture.json
@@ -104,7 +105,7 @@ class Sink:
     def __init__(self, output: str | os.PathLike[str], *, keep: str = "rows", groups: int = 16, layout: str = "heads",
                  sampler: Sampler | None = None, stage: str = "post", reservoir_seed: int = 0,
                  shard: tuple[int, int] | str | None = None, force: bool = False, threads: int | None = None,
-                 model: Model | None = None, texts: int | None = None, tokens: int = 0,
+                 model: Model | None = None, texts: int | None = None, tokens: int = 0, text_ids: Any = None,
                  run: Mapping[str, Any] | None = None, extra: Mapping[str, Any] | None = None,
                  source: str | None = None, card: str | None = None,
                  token_strings: Callable[[int], str] | None = None,
@@ -137,7 +138,7 @@ class Sink:
         s.user = self._notices.handle  # of token_string
         self._describe(run, extra, source, card)
         if model is not None and texts is not None:
-            self.open(model, texts, tokens)
+            self.open(model, texts, tokens, text_ids=text_ids)
 
     def _text(self, value: str | bytes) -> Any:
         made = ffi.new("char[]", value.encode() if isinstance(value, str) else value)
@@ -193,7 +194,7 @@ class Sink:
 
     # ---- opening ---------------------------------------------------------------------------
 
-    def open(self, model: Model, texts: int, tokens: int = 0, *, run: Mapping[str, Any] | None = None,
+    def open(self, model: Model, texts: int, tokens: int = 0, *, text_ids: Any = None, run: Mapping[str, Any] | None = None,
              extra: Mapping[str, Any] | None = None, card: str | None = None, source: str | None = None) -> None:
         """Begins the capture, or goes on with one. ExistsError: there is something else in the output folder, or
         another process writes there; ArgumentError: a setting, named."""
@@ -204,6 +205,13 @@ class Sink:
         self._describe(run, extra, source, card)
         self._settings.num_texts = whole(texts, "texts", 0)
         self._settings.num_tokens = whole(tokens, "tokens", 0)
+        if text_ids is not None:
+            _, found, count = _arrays.int64s(text_ids, "text_ids")
+            if count != texts:
+                raise ArgumentError(f"{texts} texts, and {count} text_ids")
+            self._settings.text_ids = ids = ffi.new("int64_t[]", max(count, 1))
+            ffi.memmove(ids, found, count * ffi.sizeof("int64_t"))
+            self._kept.append(ids)
         if self._token_strings is not None:
             self._settings.token_strings = True
             self._settings.token_string = lib.qkpy_token_string
@@ -225,10 +233,12 @@ class Sink:
         """Whether the capture was there when the sink was opened: then no text is wanted."""
         return bool(lib.qk_sink_is_complete(self._open()))
 
-    @property
-    def block_texts(self) -> int:
-        """How many texts make a block: what is finished and kept at once."""
-        return int(lib.qk_sink_block_texts(self._open()))
+    def block(self, number: int) -> int:
+        """The number of a text's block: of the texts that are finished and kept at once."""
+        found = int(lib.qk_sink_block(self._open(), whole(number, "number", 0)))
+        if found < 0:
+            raise ArgumentError(f"text {number}: the sink {self.output} has {self._settings.num_texts} texts")
+        return found
 
     def texts_before(self) -> tuple[int, int]:
         """Texts that were finished when the sink was opened, by this shard or others, and tokens of them."""
@@ -259,6 +269,16 @@ class Sink:
 
     # ---- a text ----------------------------------------------------------------------------
 
+    def wanted(self) -> Iterator[int]:
+        """The numbers of the texts that this process is to run, in the order in which they begin."""
+        number = -1
+        while True:
+            with self._calls:
+                number = int(lib.qk_sink_next(self._open(), number))
+            if number < 0:
+                return
+            yield number
+
     def wants(self, number: int) -> bool:
         """Whether this process is to run a text: it is of its shard, and not finished."""
         with self._calls:
@@ -266,7 +286,7 @@ class Sink:
 
     def begin(self, number: int, tokens: int, *, example_id: int | None = None, ids: Any = None, source: str = "",
               source_id: str = "", truncated: bool = False, window: int = 0, first_token: int = 0) -> None:
-        """A text that is about to be run, behind those of its block that come before it. Its positions are 0 .. tokens - 1.
+        """A text that is about to be run, behind those of its block that `wanted` gives before it. Its positions are 0 .. tokens - 1.
 
         example_id: of its rows, a whole number (qkscope.example_id makes one of a text); None: its number.
         ids: its tokens, for token_strings. source, source_id: in examples.csv, where it comes from and what it is

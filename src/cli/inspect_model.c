@@ -90,21 +90,24 @@ static int64_t num_windows(const view *v)
     return v->texts * ((v->length - 1) / v->window + 1);
 }
 
-/* Everything that --keep names. */
-static double kept_bytes(const view *v)
+/* Everything that --keep names, of so many bytes of sums. */
+static double bytes_with(const view *v, int64_t moments, int64_t attention)
 {
-    double bytes = v->keep.moments ? (double)v->sizes.moment_bytes : 0;
-    bytes += v->keep.attention ? (double)v->sizes.attention_bytes : 0;
+    double bytes = v->keep.moments ? (double)moments : 0;
+    bytes += v->keep.attention ? (double)attention : 0;
     bytes += v->keep.rows ? vector_bytes(v, v->rows) : 0;
     return bytes + vector_bytes(v, v->sizes.reservoir_rows);
 }
 
-/* On disk until the capture is complete: the same rows, and sums of each block. */
+static double kept_bytes(const view *v)
+{
+    return bytes_with(v, v->sizes.moment_bytes, v->sizes.attention_bytes);
+}
+
+/* On disk until the capture is complete: the same rows, and the sums of all blocks. */
 static double block_bytes(const view *v)
 {
-    double sums = v->keep.moments ? (double)v->sizes.moment_bytes : 0;
-    sums += v->keep.attention ? (double)v->sizes.attention_bytes : 0;
-    return kept_bytes(v) + (double)(v->sizes.blocks - 1) * sums;
+    return bytes_with(v, v->sizes.moment_block_bytes, v->sizes.attention_block_bytes);
 }
 
 /* ---- as text and as JSON ------------------------------------------------------------------ */

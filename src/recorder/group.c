@@ -12,20 +12,21 @@
 enum { DEFAULT_TOKENS = 8192, MAX_GROUP_TEXTS = 4096 };
 
 /* A text that is being run, perhaps in several groups. What it points to lasts: no other text
- * is asked for until this one is through. */
+ * is asked for until it is closed. */
 typedef struct open_text {
     bool is_open;
     qk__input_text text;
     qk__buffer source; /* "file" or "file:line" */
     qk__encoded encoded;
     int64_t first; /* number of its first sequence */
-    size_t next;   /* window */
 } open_text;
 
 typedef struct group {
     qk__recording *r;
     open_text open;
-    int64_t texts;    /* read so far */
+    int64_t next;     /* sequence to run; -1: none */
+    int64_t opened;   /* texts */
+    int64_t texts;    /* read since the first one */
     int64_t numbered; /* sequences of them */
     qk_sequence *sequences;
     int64_t *numbers; /* of the sequences */
@@ -46,7 +47,7 @@ static bool tell_progress(const group *g, int64_t more)
                                             .done = g->tokens_before + more,
                                             .total = g->total,
                                             .before = g->tokens_of_runs,
-                                            .texts = g->texts - g->open.is_open});
+                                            .texts = g->opened - g->open.is_open});
 }
 
 /* Tokens of earlier runs and of those to come, which are about as long as all. */
@@ -54,8 +55,8 @@ static void expect_tokens(group *g)
 {
     const qk__survey_counts *c = &g->r->counts;
     int64_t wanted = 0;
-    for (int64_t i = 0; i < c->sequences; i++)
-        wanted += qk_sink_wants(g->r->sink, i);
+    for (int64_t i = g->next; i >= 0; i = qk_sink_next(g->r->sink, i))
+        wanted++;
     qk_sink_texts_before(g->r->sink, &g->tokens_before);
     g->tokens_of_runs = g->tokens_before;
     double share = c->sequences > 0 ? (double)wanted / (double)c->sequences : 0;
@@ -211,8 +212,7 @@ static qk_status begin_sequence(const group *g, size_t window, const qk_tokens *
     qk__buffer source = {0}, source_id = {0};
     const qk__text_print *print =
         (const qk__text_print *)(const void *)g->r->text_ids.data + (g->texts - 1);
-    qk_sink_text text = {.text_id = &print->id,
-                         .checksum = &print->tokens,
+    qk_sink_text text = {.checksum = &print->tokens,
                          .number = o->first + (int64_t)window,
                          .tokens = (int64_t)tokens->count,
                          .ids = tokens->ids,
@@ -233,53 +233,59 @@ static qk_status begin_sequence(const group *g, size_t window, const qk_tokens *
     return status;
 }
 
-/* *more is false behind the last text. Texts of which nothing is wanted are passed over. */
-static qk_status open_next(group *g, bool *more, qk_error *err)
+/* Reads on to the text that a sequence is of; from the first text, where it lies behind. */
+static qk_status find_text(group *g, int64_t number, qk_error *err)
 {
     open_text *o = &g->open;
-    bool wanted = false;
-    while (!wanted) {
-        QK_TRY(qk__texts_next(g->r->texts, &o->text, more, err));
-        if (!*more)
-            return QK_OK;
-        const int64_t *counts = (const int64_t *)(const void *)g->r->sequences.data;
-        int64_t count = g->texts < g->r->counts.texts ? counts[g->texts] : 0;
-        o->first = g->numbered;
-        g->texts++;
-        g->numbered += count;
-        for (int64_t i = 0; i < count; i++)
-            wanted = wanted || qk_sink_wants(g->r->sink, o->first + i);
+    const int64_t *counts = (const int64_t *)(const void *)g->r->sequences.data;
+    bool more = true;
+    if (number < g->numbered) {
+        qk__texts_rewind(g->r->texts);
+        g->texts = g->numbered = 0;
     }
+    while (g->numbered <= number) {
+        QK_TRY(qk__texts_next(g->r->texts, &o->text, &more, err));
+        if (!more)
+            return qk__fail(err, QK_ERR_INCONSISTENT,
+                            "the texts have changed since the run began: there are %" PRId64
+                            " of %" PRId64,
+                            g->texts, g->r->counts.texts);
+        o->first = g->numbered;
+        g->numbered += counts[g->texts++];
+    }
+    return QK_OK;
+}
+
+static qk_status open_text_of(group *g, int64_t number, qk_error *err)
+{
+    open_text *o = &g->open;
+    QK_TRY(find_text(g, number, err));
     QK_TRY(qk__name_source(&o->text, &o->source, err));
     QK_TRY(qk__context(err, qk__encode(g->r, &o->text, &o->encoded, err), "%s",
                        (const char *)o->source.data));
-    if (o->first + (int64_t)o->encoded.windows > g->numbered)
+    const int64_t windows = o->encoded.windows == 0 && !o->encoded.skipped
+                                ? 1
+                                : (int64_t)o->encoded.windows; /* without tokens it is one */
+    if (o->first + windows != g->numbered)
         return qk__fail(err, QK_ERR_INCONSISTENT, "%s: has changed since the run began",
                         (const char *)o->source.data);
     o->is_open = true;
-    o->next = 0;
+    g->opened++;
     return QK_OK;
 }
 
-static qk_status end_text(group *g, qk_error *err)
+static qk_status add_window(group *g, int64_t number, qk_error *err)
 {
     open_text *o = &g->open;
-    if (o->encoded.windows == 0 && !o->encoded.skipped) {
+    const size_t window = (size_t)(number - o->first);
+    if (o->encoded.windows == 0) {
         QK_TRY(begin_sequence(g, 0, &(qk_tokens){0}, err));
-        QK_TRY(qk_sink_text_done(g->r->sink, o->first, err));
+        return qk_sink_text_done(g->r->sink, number, err);
     }
-    close_text(o);
-    return QK_OK;
-}
-
-static qk_status add_window(group *g, qk_error *err)
-{
-    open_text *o = &g->open;
-    size_t window = o->next++;
     qk_tokens *tokens = &g->tokens[g->count];
     QK_TRY(qk__take_window(g->r, &o->encoded, window, tokens, err));
     g->sequences[g->count] = (qk_sequence){tokens->ids, (int64_t)tokens->count};
-    g->numbers[g->count] = o->first + (int64_t)window;
+    g->numbers[g->count] = number;
     g->count++;
     g->num_tokens += (int64_t)tokens->count;
     return begin_sequence(g, window, tokens, err);
@@ -289,41 +295,35 @@ static qk_status add_window(group *g, qk_error *err)
  * run sequences side by side: what is beside one is then the same in a run that was resumed. */
 static bool fits(const group *g, int64_t number)
 {
-    int64_t texts = qk_sink_block_texts(g->r->sink);
     return g->count == 0 || (!g->r->keep.moments && !g->r->settings->engine) ||
-           g->numbers[g->count - 1] / texts == number / texts;
+           qk_sink_block(g->r->sink, g->numbers[g->count - 1]) ==
+               qk_sink_block(g->r->sink, number);
 }
 
-static qk_status fill_group(group *g, bool *more, qk_error *err)
+static qk_status fill_group(group *g, qk_error *err)
 {
     open_text *o = &g->open;
     int64_t limit = g->r->settings->tokens_at_once;
     limit = limit > 0 ? limit : DEFAULT_TOKENS;
-    *more = true;
-    while (g->num_tokens < limit && g->count < MAX_GROUP_TEXTS) {
+    while (g->next >= 0 && g->num_tokens < limit && g->count < MAX_GROUP_TEXTS &&
+           fits(g, g->next)) {
+        if (o->is_open && (g->next < o->first || g->next >= g->numbered))
+            close_text(o);
         if (!o->is_open)
-            QK_TRY(open_next(g, more, err));
-        if (!*more)
-            return QK_OK;
-        while (o->next < o->encoded.windows &&
-               !qk_sink_wants(g->r->sink, o->first + (int64_t)o->next))
-            o->next++;
-        if (o->next < o->encoded.windows && !fits(g, o->first + (int64_t)o->next))
-            return QK_OK;
-        if (o->next < o->encoded.windows)
-            QK_TRY(add_window(g, err));
-        if (o->next >= o->encoded.windows)
-            QK_TRY(end_text(g, err));
+            QK_TRY(open_text_of(g, g->next, err));
+        QK_TRY(add_window(g, g->next, err));
+        if (g->next + 1 == g->numbered)
+            close_text(o);
+        g->next = qk_sink_next(g->r->sink, g->next);
     }
     return QK_OK;
 }
 
 static qk_status run_groups(group *g, qk_error *err)
 {
-    bool more = true;
-    while (more) {
+    while (g->next >= 0) {
         clear_group(g);
-        QK_TRY(fill_group(g, &more, err));
+        QK_TRY(fill_group(g, err));
         if (g->count == 0)
             continue;
         qk_error why = {0};
@@ -344,6 +344,7 @@ qk_status qk__run_texts(qk__recording *r, qk_error *err)
     group g;
     qk__texts_rewind(r->texts);
     qk_status status = init_group(&g, r, err);
+    g.next = qk_sink_next(r->sink, -1);
     expect_tokens(&g);
     if (status == QK_OK)
         status = run_groups(&g, err);

@@ -222,6 +222,21 @@ static qk_status list_layers(const qk__recording *r, int64_t **windows,
     return QK_OK;
 }
 
+/* Which text each sequence is of. */
+static qk_status list_text_ids(const qk__recording *r, int64_t **ids, qk_error *err)
+{
+    const int64_t *counts = (const int64_t *)(const void *)r->sequences.data;
+    const qk__text_print *print = (const qk__text_print *)(const void *)r->text_ids.data;
+    int64_t done = 0;
+    *ids = qk__calloc((size_t)r->counts.sequences + 1, sizeof **ids);
+    if (!*ids)
+        return qk__nomem(err);
+    for (int64_t text = 0; text < r->counts.texts; text++)
+        for (int64_t i = 0; i < counts[text]; i++)
+            (*ids)[done++] = print[text].id;
+    return QK_OK;
+}
+
 static void set_sink(qk__recording *r, qk_sink_settings *s)
 {
     const qk_recorder_settings *given = r->settings;
@@ -330,7 +345,7 @@ static qk_status record_texts(qk__recording *r, const qk_sink_settings *settings
 static qk_status record(qk__recording *r, qk_error *err)
 {
     char *identity = NULL, *json = NULL, *card = NULL;
-    int64_t *windows = NULL;
+    int64_t *windows = NULL, *text_ids = NULL;
     qk_frequencies *frequencies = NULL;
     qk_sink_settings settings;
     qk_status status = qk__identify(r, &identity, err);
@@ -338,9 +353,12 @@ static qk_status record(qk__recording *r, qk_error *err)
         status = qk__describe_capture(r, &json, &card, err);
     if (status == QK_OK)
         status = list_layers(r, &windows, &frequencies, err);
+    if (status == QK_OK)
+        status = list_text_ids(r, &text_ids, err);
     if (status == QK_OK) {
         set_sink(r, &settings);
         settings.windows = windows;
+        settings.text_ids = text_ids;
         settings.frequencies = frequencies;
         settings.run = identity;
         settings.extra_json = json;
@@ -353,6 +371,7 @@ static qk_status record(qk__recording *r, qk_error *err)
     free(json);
     free(card);
     free(windows);
+    free(text_ids);
     free(frequencies);
     return status;
 }

@@ -19,33 +19,54 @@ static int64_t sum(int64_t a, int64_t b)
     return __builtin_add_overflow(a, b, &c) ? INT64_MAX : c;
 }
 
+/* How many sets of sums there are. */
+typedef struct set_counts {
+    int64_t groups, buckets, bins; /* bins: of positions, of attention */
+} set_counts;
+
+static set_counts count_sets(const qk_recorder_amount *amount)
+{
+    const int64_t last = amount->tokens > 0 ? amount->tokens - 1 : 0;
+    return (set_counts){.groups = amount->groups > 0 ? amount->groups : 1,
+                        .buckets = amount->buckets,
+                        .bins = qk_distance_bin(last) + 1};
+}
+
+/* Of all blocks: each has those of its own groups, and shares at most one with the block before it. */
+static set_counts count_block_sets(set_counts one, int64_t blocks)
+{
+    return (set_counts){.groups = sum(one.groups, blocks - 1),
+                        .buckets = product(one.buckets, blocks),
+                        .bins = product(one.bins, blocks)};
+}
+
 /* Arrays of so many heads of a layer and kind. */
-static int64_t part_bytes(const qk_recorder_amount *amount, int dim, size_t heads, bool queries)
+static int64_t part_bytes(const qk_recorder_amount *amount, set_counts sets, int dim,
+                          size_t heads, bool queries)
 {
     qk__part_shape shape = {.dim = (size_t)dim, .num_heads = heads, .by_bucket = queries};
-    size_t groups = amount->groups > 0 ? (size_t)amount->groups : 1;
     if (heads == 0)
         return 0;
-    int64_t bytes = qk__part_shape_bytes(&shape, groups, (size_t)amount->buckets);
+    int64_t bytes = qk__part_shape_bytes(&shape, (size_t)sets.groups, (size_t)sets.buckets);
     shape.by_bucket = false;
-    return amount->first > 0 ? sum(bytes, qk__part_shape_bytes(&shape, groups, 0)) : bytes;
+    return amount->first > 0 ? sum(bytes, qk__part_shape_bytes(&shape, (size_t)sets.groups, 0))
+                             : bytes;
 }
 
 /* Sums of attention of so many heads of a layer. */
-static int64_t attention_bytes(const qk_recorder_amount *amount, size_t heads)
+static int64_t attention_bytes(set_counts sets, size_t heads)
 {
     qk__part_shape shape = {
         .dim = QK_ATTENTION_SUMS, .num_heads = heads, .by_bucket = true, .means = true};
-    size_t groups = amount->groups > 0 ? (size_t)amount->groups : 1;
-    int64_t last = amount->tokens > 0 ? amount->tokens - 1 : 0;
-    return heads > 0 ? qk__part_shape_bytes(&shape, groups, (size_t)qk_distance_bin(last) + 1)
-                     : 0;
+    return heads > 0 ? qk__part_shape_bytes(&shape, (size_t)sets.groups, (size_t)sets.bins) : 0;
 }
 
 /* What one head more takes. */
 static int64_t head_bytes(const qk_recorder_amount *amount, int dim, bool queries)
 {
-    return part_bytes(amount, dim, 2, queries) - part_bytes(amount, dim, 1, queries);
+    const set_counts sets = count_sets(amount);
+    return part_bytes(amount, sets, dim, 2, queries) -
+           part_bytes(amount, sets, dim, 1, queries);
 }
 
 static size_t count_heads(const bool *heads, int layer, int num_heads)
@@ -82,12 +103,20 @@ void qk_recorder_measure(const qk_recorder_selection *selection, const qk_model_
         .key_bytes = head_bytes(amount, dim, false),
         .blocks = count_blocks(amount),
     };
+    const set_counts sets = count_sets(amount),
+                     of_blocks = count_block_sets(sets, sizes->blocks);
     for (int layer = 0; layer < selection->num_layers; layer++) {
         size_t q = count_heads(selection->q_heads, layer, selection->num_q_heads);
         size_t k = count_heads(selection->k_heads, layer, selection->num_k_heads);
         sizes->moment_files += q + k > 0;
-        sizes->moment_bytes = sum(sizes->moment_bytes, sum(part_bytes(amount, dim, q, true),
-                                                           part_bytes(amount, dim, k, false)));
-        sizes->attention_bytes = sum(sizes->attention_bytes, attention_bytes(amount, q));
+        sizes->moment_bytes =
+            sum(sizes->moment_bytes, sum(part_bytes(amount, sets, dim, q, true),
+                                         part_bytes(amount, sets, dim, k, false)));
+        sizes->moment_block_bytes =
+            sum(sizes->moment_block_bytes, sum(part_bytes(amount, of_blocks, dim, q, true),
+                                               part_bytes(amount, of_blocks, dim, k, false)));
+        sizes->attention_bytes = sum(sizes->attention_bytes, attention_bytes(sets, q));
+        sizes->attention_block_bytes =
+            sum(sizes->attention_block_bytes, attention_bytes(of_blocks, q));
     }
 }

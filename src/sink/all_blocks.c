@@ -112,49 +112,91 @@ static qk_status see_region(const qk__all_blocks *all, const qk__block *b,
     return status;
 }
 
-static qk_status see_block(const qk__all_blocks *all, const qk__block *b, int stage,
-                           size_t part, qk__see_text_fn *see, void *user, qk_error *err)
+/* Regions of a part in a block, by the numbers of their texts; some of them are in memory. */
+typedef struct reading {
+    int64_t offset, left; /* of the regions that are not in memory yet */
+    int64_t rows;         /* that are still to come */
+    size_t at, count;
+    qk__region region[64];
+} reading;
+
+/* Has the next region in memory, if there is one. */
+static qk_status read_on(const qk__block *b, reading *r, qk_error *err)
+{
+    const size_t most = sizeof r->region / sizeof *r->region;
+    if (r->at < r->count || r->left == 0)
+        return r->at == r->count && r->rows > 0 ? fail_damaged(err) : QK_OK;
+    const int64_t last = r->count > 0 ? r->region[r->count - 1].text : -1;
+    r->count = r->left < (int64_t)most ? (size_t)r->left : most;
+    r->at = 0;
+    QK_TRY(qk__read_at(b->fd, r->region, r->count * sizeof *r->region, r->offset, err));
+    r->offset += (int64_t)(r->count * sizeof *r->region);
+    r->left -= (int64_t)r->count;
+    for (size_t i = 0; i < r->count; i++) {
+        r->rows -= r->region[i].rows;
+        if (r->rows < 0 || r->region[i].text <= (i > 0 ? r->region[i - 1].text : last))
+            return fail_damaged(err);
+    }
+    return QK_OK;
+}
+
+static qk_status open_part(const qk__all_blocks *all, const qk__block *b, int stage,
+                           size_t part, reading *r, qk_error *err)
 {
     int64_t ends[2];
     const int64_t index = b->facts.at[QK__AT_INDEX + stage];
-    const int *list;
-    size_t parts = count_parts(all->sink);
-    size_t heads = qk__heads_of(all->sink, (int)(part / 2), (qk_kind)(part % 2), &list);
     QK_TRY(qk__read_at(b->fd, ends, sizeof ends, index + (int64_t)(part * sizeof *ends), err));
     if (ends[0] < 0 || ends[0] > ends[1] || ends[1] - ends[0] > b->facts.at[QK__AT_EXAMPLES])
         return fail_damaged(err);
-    size_t count = (size_t)(ends[1] - ends[0]);
-    int64_t left = b->facts.stored[part];
-    if (count == 0)
-        return left == 0 ? QK_OK : fail_damaged(err);
-    qk__region *regions = qk__calloc(count, sizeof *regions);
-    if (!regions)
-        return qk__nomem(err);
-    int64_t at =
-        index + (int64_t)((parts + 1) * sizeof(int64_t)) + ends[0] * (int64_t)sizeof *regions;
-    qk_status status = qk__read_at(b->fd, regions, count * sizeof *regions, at, err);
-    for (size_t i = 0; status == QK_OK && i < count; i++) {
-        left -= regions[i].rows;
-        if (left < 0)
-            status = fail_damaged(err);
-        else
-            status = see_region(all, b, &regions[i], heads, see, user, err);
+    r->offset = index + (int64_t)((count_parts(all->sink) + 1) * sizeof(int64_t)) +
+                ends[0] * (int64_t)sizeof *r->region;
+    r->left = ends[1] - ends[0];
+    r->rows = b->facts.stored[part];
+    return read_on(b, r, err);
+}
+
+/* The block that has the next text; num_blocks: none has. */
+static int64_t find_next(const reading *readings, int64_t blocks)
+{
+    int64_t next = blocks;
+    for (int64_t b = 0; b < blocks; b++)
+        if (readings[b].at < readings[b].count &&
+            (next == blocks || readings[b].region[readings[b].at].text <
+                                   readings[next].region[readings[next].at].text))
+            next = b;
+    return next;
+}
+
+/* *block: that at which it is. */
+static qk_status each_text(const qk__all_blocks *all, int stage, size_t part, reading *readings,
+                           qk__see_text_fn *see, void *user, int64_t *block, qk_error *err)
+{
+    const int64_t blocks = all->sink->num_blocks;
+    const int *list;
+    size_t heads = qk__heads_of(all->sink, (int)(part / 2), (qk_kind)(part % 2), &list);
+    for (*block = 0; *block < blocks; ++*block)
+        QK_TRY(open_part(all, &all->blocks[*block], stage, part, &readings[*block], err));
+    while ((*block = find_next(readings, blocks)) < blocks) {
+        reading *r = &readings[*block];
+        QK_TRY(see_region(all, &all->blocks[*block], &r->region[r->at], heads, see, user, err));
+        r->at++;
+        QK_TRY(read_on(&all->blocks[*block], r, err));
     }
-    free(regions);
-    return status == QK_OK && left > 0 ? fail_damaged(err) : status;
+    return QK_OK;
 }
 
 qk_status qk__each_text(const qk__all_blocks *all, int stage, size_t part, qk__see_text_fn *see,
                         void *user, qk_error *err)
 {
-    qk_status status = QK_OK;
-    for (int64_t b = 0; b < all->sink->num_blocks && status == QK_OK; b++) {
-        if (qk__stores_rows(all->sink))
-            status = see_block(all, &all->blocks[b], stage, part, see, user, err);
-        if (status == QK_ERR_MALFORMED)
-            status = qk__block_fail(all->sink, b, NULL, err);
-    }
-    return status;
+    int64_t block = 0;
+    if (!qk__stores_rows(all->sink))
+        return QK_OK;
+    reading *readings = qk__calloc((size_t)all->sink->num_blocks + 1, sizeof *readings);
+    if (!readings)
+        return qk__nomem(err);
+    qk_status status = each_text(all, stage, part, readings, see, user, &block, err);
+    free(readings);
+    return status == QK_ERR_MALFORMED ? qk__block_fail(all->sink, block, NULL, err) : status;
 }
 
 qk_status qk__text_vectors(const qk__text_rows *text, size_t head, size_t first, size_t count,

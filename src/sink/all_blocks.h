@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All blocks of a run, open (all_blocks.c, which leads): their rows, layer by layer, in the order of their texts, their sums
+/* All blocks of a run, open (all_blocks.c, which leads): their rows, layer by layer, by the numbers of their texts, their sums
  * (write_sums.c) and what they say of themselves (capture_facts.c). */
 #ifndef QK_SINK_ALL_BLOCKS_H
 #define QK_SINK_ALL_BLOCKS_H
@@ -29,7 +29,7 @@ void qk__all_blocks_close(qk__all_blocks *all);
 /* Adds rows in files, and rows summed; sets the heads of which anything is kept. */
 void qk__all_blocks_sum(const qk__all_blocks *all, qk_sink_outcome *outcome);
 
-/* Calls `see` for each text that has rows of a stage in the files. Any thread. */
+/* Calls `see` for each text that has rows of a stage in the files, by their numbers. Any thread. */
 typedef qk_status qk__see_text_fn(void *user, const qk__text_rows *text, qk_error *err);
 QK_MUST_CHECK qk_status qk__each_text(const qk__all_blocks *all, int stage, size_t part,
                                       qk__see_text_fn *see, void *user, qk_error *err);

@@ -3,7 +3,7 @@
  *
  *     rows             of each text, layer, kind and stage: positions, tokens, vectors (parts.c)
  *     index            of each stage: where the regions of each part begin, then the regions
- *     examples         a line of JSON for each text
+ *     examples         a line for each text: its number, and JSON
  *     sums             of each tree, layer and kind: a part (state/part_store.c), and a list of where they are
  *     {...}            its head: texts, tokens, rows, and where all of this lies */
 #include <inttypes.h>

@@ -16,8 +16,14 @@ enum { MAX_LISTED = 1000 };
 
 /* ---- the examples ----------------------------------------------------------------------- */
 
-/* Calls take for every text of the blocks, in order, at most `limit` of them. */
+/* Calls take for every text of the blocks, by their numbers, at most `limit` of them. */
 typedef qk_status take_fn(void *user, json_t *example, qk_error *err);
+
+/* A line "NUMBER {...}" of a block. */
+typedef struct example_line {
+    int64_t number, block, offset;
+    size_t size;
+} example_line;
 
 static qk_status fail_damaged(qk_error *err)
 {
@@ -25,11 +31,69 @@ static qk_status fail_damaged(qk_error *err)
                     "the list of examples of the unfinished run is damaged");
 }
 
-static qk_status take_line(const char *line, size_t size, take_fn *take, void *user,
-                           qk_error *err)
+static int compare_lines(const void *a, const void *b)
+{
+    const example_line *x = a, *y = b;
+    return (x->number > y->number) - (x->number < y->number);
+}
+
+/* As many lines as the block has texts. */
+static qk_status find_lines(const char *text, size_t size, int64_t texts, example_line line,
+                            qk__buffer *lines, qk_error *err)
+{
+    const char *at = text, *end = text + size;
+    for (int64_t i = 0; i < texts; i++) {
+        const char *stop = at < end ? memchr(at, '\n', (size_t)(end - at)) : NULL;
+        const char *begin = stop ? memchr(at, '{', (size_t)(stop - at)) : NULL;
+        if (!begin)
+            return fail_damaged(err);
+        example_line found = line;
+        found.number = strtoll(at, NULL, 10);
+        found.offset += begin - text;
+        found.size = (size_t)(stop - begin);
+        QK_TRY(qk__buffer_append(lines, &found, sizeof found, err));
+        at = stop + 1;
+    }
+    return at == end ? QK_OK : fail_damaged(err);
+}
+
+/* Lines of a block as they lie in its file, in a buffer with a byte to spare. */
+static qk_status read_text(const qk__block *block, int64_t offset, size_t size,
+                           qk__buffer *text, qk_error *err)
+{
+    text->size = 0;
+    QK_TRY(qk__buffer_reserve(text, size + 1, err));
+    QK_TRY(qk__read_at(block->fd, text->data, size, offset, err));
+    text->size = size;
+    text->data[size] = 0;
+    return QK_OK;
+}
+
+static qk_status list_lines(const qk__all_blocks *all, qk__buffer *lines, qk_error *err)
+{
+    qk__buffer text = {0};
+    qk_status status = QK_OK;
+    for (int64_t b = 0; status == QK_OK && b < all->sink->num_blocks; b++) {
+        const qk__block_facts *facts = &all->blocks[b].facts;
+        const example_line line = {.block = b, .offset = facts->at[QK__AT_EXAMPLES]};
+        status = read_text(&all->blocks[b], line.offset, (size_t)facts->at[QK__AT_LENGTH],
+                           &text, err);
+        if (status == QK_OK)
+            status =
+                find_lines((const char *)text.data, text.size, facts->texts, line, lines, err);
+    }
+    qk__buffer_free(&text);
+    if (lines->size > 0)
+        qsort(lines->data, lines->size / sizeof(example_line), sizeof(example_line),
+              compare_lines);
+    return status;
+}
+
+static qk_status take_line(const qk__buffer *text, take_fn *take, void *user, qk_error *err)
 {
     json_t *example;
-    qk_status status = qk__json_parse(&example, line, size, QK__JSON_RUN, NULL);
+    qk_status status =
+        qk__json_parse(&example, (const char *)text->data, text->size, QK__JSON_RUN, NULL);
     if (status == QK_OK && json_is_integer(json_object_get(example, "example_id")))
         status = take(user, example, err);
     else if (status == QK_ERR_NOMEM)
@@ -40,41 +104,22 @@ static qk_status take_line(const char *line, size_t size, take_fn *take, void *u
     return status;
 }
 
-/* As many lines as the block has texts. */
-static qk_status read_lines(const qk__buffer *lines, int64_t texts, int64_t limit,
-                            take_fn *take, void *user, qk_error *err)
-{
-    const char *at = (const char *)lines->data, *end = at + lines->size;
-    for (int64_t i = 0; i < texts; i++) {
-        const char *stop = at < end ? memchr(at, '\n', (size_t)(end - at)) : NULL;
-        if (!stop)
-            return fail_damaged(err);
-        if (i < limit)
-            QK_TRY(take_line(at, (size_t)(stop - at), take, user, err));
-        at = stop + 1;
-    }
-    return at == end ? QK_OK : fail_damaged(err);
-}
-
-static qk_status each_example(const qk__all_blocks *all, int64_t limit, take_fn *take,
+static qk_status each_example(const qk__all_blocks *all, size_t limit, take_fn *take,
                               void *user, qk_error *err)
 {
-    for (int64_t b = 0; b < all->sink->num_blocks && limit > 0; b++) {
-        const qk__block *block = &all->blocks[b];
-        const size_t size = (size_t)block->facts.at[QK__AT_LENGTH];
-        qk__buffer lines = {0};
-        qk_status status = qk__buffer_reserve(&lines, size + 1, err);
+    qk__buffer lines = {0}, text = {0};
+    qk_status status = list_lines(all, &lines, err);
+    const example_line *line = (const example_line *)(const void *)lines.data;
+    const size_t count = lines.size / sizeof *line;
+    for (size_t i = 0; status == QK_OK && i < count && i < limit; i++) {
+        status =
+            read_text(&all->blocks[line[i].block], line[i].offset, line[i].size, &text, err);
         if (status == QK_OK)
-            status =
-                qk__read_at(block->fd, lines.data, size, block->facts.at[QK__AT_EXAMPLES], err);
-        lines.size = size;
-        if (status == QK_OK)
-            status = read_lines(&lines, block->facts.texts, limit, take, user, err);
-        limit -= block->facts.texts;
-        qk__buffer_free(&lines);
-        QK_TRY(status);
+            status = take_line(&text, take, user, err);
     }
-    return QK_OK;
+    qk__buffer_free(&text);
+    qk__buffer_free(&lines);
+    return status;
 }
 
 static qk_status list_example(void *user, json_t *example, qk_error *err)
@@ -121,7 +166,7 @@ qk_status qk__write_examples(const qk__all_blocks *all, const char *dir, qk_erro
     if (status == QK_OK)
         status = qk__outfile_write(file, HEADER, sizeof HEADER - 1, err);
     if (status == QK_OK)
-        status = each_example(all, INT64_MAX, write_example, file, err);
+        status = each_example(all, SIZE_MAX, write_example, file, err);
     if (status == QK_OK)
         status = qk__outfile_commit(&file, err);
     qk__outfile_discard(&file);

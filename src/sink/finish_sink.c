@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The end of a sink: where all blocks are there, one process makes the captures of them. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -9,38 +8,25 @@
 #include "base/error.h"
 #include "sink/sink.h"
 
-static bool is_missing(const qk_sink *sink, int64_t block)
-{
-    return block < sink->num_blocks && qk__is_own(block, &sink->settings.shard) &&
-           !sink->there[block];
-}
-
 /* Of this shard all blocks have to be there. */
 static qk_status check_own(const qk_sink *sink, qk_error *err)
 {
-    int64_t first = 0, missing = 0;
+    int64_t first = -1, blocks = 0, texts = 0;
     for (int64_t b = sink->num_blocks; b-- > 0;) {
-        missing += is_missing(sink, b);
-        first = is_missing(sink, b) ? b : first;
+        if (!qk__is_own(b, &sink->settings.shard) || sink->there[b])
+            continue;
+        first = qk__text_at(sink, b * sink->block_texts);
+        texts += qk__block_size(sink, b);
+        blocks++;
     }
-    if (missing == 0)
+    if (blocks == 0)
         return QK_OK;
-    int64_t behind = first;
-    while (is_missing(sink, behind))
-        behind++;
-    int64_t from = first * sink->block_texts, last = behind * sink->block_texts;
-    last = (last < sink->settings.num_texts ? last : sink->settings.num_texts) - 1;
-    missing -= behind - first;
-    char further[64] = "";
-    if (missing > 0)
-        snprintf(further, sizeof further, ", nor those of %lld further blocks",
-                 (long long)missing);
-    if (from == last)
-        return qk__fail(err, QK_ERR_INCONSISTENT, "text %lld was not put into the sink%s",
-                        (long long)from, further);
+    if (texts == 1)
+        return qk__fail(err, QK_ERR_INCONSISTENT, "text %lld was not put into the sink",
+                        (long long)first);
     return qk__fail(err, QK_ERR_INCONSISTENT,
-                    "texts %lld to %lld were not %sput into the sink%s", (long long)from,
-                    (long long)last, sink->block_texts > 1 ? "all " : "", further);
+                    "%lld texts from number %lld on were not %sput into the sink",
+                    (long long)texts, (long long)first, texts > blocks ? "all " : "");
 }
 
 /* Of a file that may be missing, unless it is the one before, which several heads share. */

@@ -333,7 +333,7 @@ static qk_status merge(merging *m, qk_sink_outcome *outcome, qk_error *err)
                         "qkscope capture command there once more, with --shard none",
                         settings.output);
     qk_sink *sink;
-    QK_TRY(qk__sink_open(&sink, &settings, true, err));
+    QK_TRY(qk__sink_open(&sink, &settings, m->first->run.ids_hash, err));
     qk_status status = sink->complete ? QK_OK
                        : m->whole     ? take_whole(m->whole, sink, err)
                                       : gather_blocks(m, sink, err);

@@ -39,7 +39,7 @@ static qk_status begin_block(qk_sink *sink, qk__text_block *block, qk_error *err
 
 qk_status qk__open_block(qk_sink *sink, int64_t text, qk__text_block **found, qk_error *err)
 {
-    int64_t number = text / sink->block_texts;
+    int64_t number = qk__place_of(sink, text) / sink->block_texts;
     for (*found = sink->open; *found; *found = (*found)->next)
         if ((*found)->number == number)
             return QK_OK;
@@ -101,7 +101,8 @@ static qk_status write_lines(qk__text_block *block, int64_t at[QK__BLOCK_PLACES]
     qk__buffer lines = {0};
     qk_status status = QK_OK;
     for (int64_t i = 0; status == QK_OK && i < block->count; i++)
-        status = qk__buffer_printf(&lines, err, "%s\n", block->texts[i].line);
+        status = qk__buffer_printf(&lines, err, "%lld %s\n", (long long)block->texts[i].number,
+                                   block->texts[i].line);
     at[QK__AT_LENGTH] = (int64_t)lines.size;
     if (status == QK_OK)
         status =

@@ -3,6 +3,7 @@
 #include "sink/sink.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -164,6 +165,7 @@ static qk_status open_sink(qk_sink *sink, qk_error *err)
     QK_TRY(list_heads(sink, QK_KEY, err));
     if (sink->starts[QK_QUERY][s->num_layers] + sink->starts[QK_KEY][s->num_layers] == 0)
         return qk__fail(err, QK_ERR_ARGUMENT, "no head is to be captured");
+    QK_TRY(qk__order_texts(sink, err));
     sink->block_texts = qk__choose_block(s);
     sink->num_blocks = (s->num_texts + sink->block_texts - 1) / sink->block_texts;
     if (sink->num_blocks > 0 &&
@@ -182,10 +184,10 @@ qk_status qk_sink_open(qk_sink **sink, const qk_sink_settings *settings, qk_erro
     QK_NEED(err, sink);
     *sink = NULL;
     QK_NEED(err, settings);
-    return qk__sink_open(sink, settings, false, err);
+    return qk__sink_open(sink, settings, NULL, err);
 }
 
-qk_status qk__sink_open(qk_sink **sink, const qk_sink_settings *settings, bool merging,
+qk_status qk__sink_open(qk_sink **sink, const qk_sink_settings *settings, const char *merging,
                         qk_error *err)
 {
     *sink = NULL;
@@ -196,7 +198,8 @@ qk_status qk__sink_open(qk_sink **sink, const qk_sink_settings *settings, bool m
     s->settings = *settings;
     if (s->settings.shard.count == 0)
         s->settings.shard.count = 1;
-    s->merging = merging;
+    s->merging = merging != NULL;
+    snprintf(s->ids_hash, sizeof s->ids_hash, "%s", merging ? merging : "");
     s->place.lock = s->end = -1;
     if (pthread_mutex_init(&s->mutex, NULL) != 0) {
         free(s);
@@ -243,6 +246,7 @@ void qk_sink_close(qk_sink **sink)
     }
     json_decref(s->identity);
     free(s->there);
+    free(s->order);
     free(s->partial);
     free(s->fresh);
     free(s->units);
@@ -261,12 +265,6 @@ bool qk_sink_is_complete(const qk_sink *sink)
 {
     assert(sink);
     return sink->complete;
-}
-
-int64_t qk_sink_block_texts(const qk_sink *sink)
-{
-    assert(sink);
-    return sink->block_texts;
 }
 
 int64_t qk_sink_texts_before(const qk_sink *sink, int64_t *tokens)

@@ -23,20 +23,21 @@ static json_t *text_or_empty(const char *text)
     return qk__json_text(text ? text : "");
 }
 
-static int64_t text_id_of(const qk_sink_text *t)
+static int64_t text_id_of(const qk_sink *sink, const qk_sink_text *t)
 {
-    return t->text_id ? *t->text_id : t->example_id;
+    return sink->settings.text_ids ? sink->settings.text_ids[t->number] : t->example_id;
 }
 
-static char *make_line(const qk_sink_text *t)
+static char *make_line(const qk_sink *sink, const qk_sink_text *t)
 {
+    const int64_t text_id = text_id_of(sink, t);
     json_t *line = json_pack("{s:I, s:o, s:o, s:I, s:b, s:I, s:I}", "example_id",
                              (json_int_t)t->example_id, "source", text_or_empty(t->source),
                              "source_id", text_or_empty(t->source_id), "tokens",
                              (json_int_t)t->tokens, "truncated", t->truncated, "window",
                              (json_int_t)t->window, "first_token", (json_int_t)t->first_token);
-    if (text_id_of(t) != t->example_id)
-        line = qk__json_set(line, "text_id", json_integer((json_int_t)text_id_of(t)));
+    if (text_id != t->example_id)
+        line = qk__json_set(line, "text_id", json_integer((json_int_t)text_id));
     if (t->checksum)
         line = qk__json_set(line, "tokens_xxh3", json_sprintf("%016" PRIx64, *t->checksum));
     char *dump = qk__json_dumps(line, JSON_COMPACT);
@@ -57,22 +58,24 @@ static qk_status begin_text(qk_sink *sink, const qk_sink_text *t, qk_error *err)
                         (long long)t->number, (long long)t->tokens,
                         (long long)sink->settings.num_texts);
     QK_TRY(qk__open_block(sink, t->number, &block, err));
-    qk__text *text = &block->texts[t->number - block->first];
+    qk__text *text = qk__text_of(sink, block, t->number);
     if (text->state != QK__TEXT_WAITS)
         return qk__fail(err, QK_ERR_ARGUMENT, "text %lld is begun twice", (long long)t->number);
-    if (t->number != block->first + block->begun)
-        return qk__fail(err, QK_ERR_ARGUMENT,
-                        "text %lld is begun before text %lld: texts of a block, of %lld texts "
-                        "here, come in their order, blocks in any",
-                        (long long)t->number, (long long)(block->first + block->begun),
-                        (long long)sink->block_texts);
+    const int64_t next = qk__text_at(sink, block->first + block->begun);
+    if (t->number != next)
+        return qk__fail(
+            err, QK_ERR_ARGUMENT,
+            "text %lld is begun before text %lld: texts of a block come in the order "
+            "of qk_sink_next, blocks in any",
+            (long long)t->number, (long long)next);
     block->begun++;
     *text = (qk__text){.state = QK__TEXT_OPEN,
+                       .number = t->number,
                        .example_id = t->example_id,
-                       .text_id = text_id_of(t),
+                       .text_id = text_id_of(sink, t),
                        .tokens = t->tokens,
                        .ids = t->ids,
-                       .line = make_line(t),
+                       .line = make_line(sink, t),
                        .parts = qk__calloc(parts, sizeof *text->parts),
                        .ends = qk__calloc(parts, sizeof *text->ends)};
     const bool attention = sink->settings.keep.attention;
@@ -98,18 +101,19 @@ static bool is_done(const qk_sink *sink, const qk__text_block *block, int64_t nu
 {
     if (number < 0 || number >= sink->settings.num_texts)
         return false;
-    return block ? block->texts[number - block->first].state == QK__TEXT_DONE
-                 : sink->there[number / sink->block_texts];
+    return block ? qk__text_of(sink, block, number)->state == QK__TEXT_DONE
+                 : sink->there[qk_sink_block(sink, number)];
 }
 
 qk_status qk__find_text(qk_sink *sink, int64_t number, qk__text_block **found, qk__text **text,
                         qk_error *err)
 {
+    const int64_t wanted = qk_sink_block(sink, number);
     qk__text_block *block = sink->open;
-    while (block && (number < block->first || number >= block->first + block->count))
+    while (block && block->number != wanted)
         block = block->next;
     *found = block;
-    *text = block ? &block->texts[number - block->first] : NULL;
+    *text = block ? qk__text_of(sink, block, number) : NULL;
     qk_status status = sink->failure;
     if (status != QK_OK) {
         (void)fail_again(sink, err);

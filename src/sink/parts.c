@@ -81,7 +81,7 @@ static qk_status reserve(qk_sink *sink, qk__text_block *block, const qk__text *t
     size_t num_heads = qk__heads_of(sink, (int)(number / 2), (qk_kind)(number % 2), &heads);
     size_t before = rows * sizeof(int64_t) + even * sizeof(int32_t);
     size_t vectors = num_heads * rows * sink->settings.head_dim * sizeof(float);
-    const qk__region region = {.text = block->first + (text - block->texts),
+    const qk__region region = {.text = text->number,
                                .example_id = text->example_id,
                                .part = (int64_t)number,
                                .rows = (int64_t)rows,

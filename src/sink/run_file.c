@@ -207,6 +207,7 @@ static qk_status take_run_file(qk__run_file *file, qk_error *err)
     if (!file->run)
         return qk__nomem(err);
     s->run = file->run;
+    file->ids_hash = qk__json_string(json_object_get(file->identity, "sink"), "text_ids");
     s->model_name = qk__json_string(of, "model");
     s->source = qk__json_string(of, "source");
     s->card = qk__json_string(of, "card");

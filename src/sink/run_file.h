@@ -16,6 +16,7 @@ typedef struct qk__run_file {
     qk_frequencies *frequencies;
     double *values; /* theirs */
     char *run;
+    const char *ids_hash; /* "": the run was not told the ids of its texts */
 } qk__run_file;
 
 QK_MUST_CHECK qk_status qk__run_write(const qk_sink *sink, qk_error *err);

@@ -69,7 +69,7 @@ static json_t *describe_keep(const qk_sink *sink)
 static json_t *describe_sink(const qk_sink *sink, const char *heads, const char *by_layer)
 {
     const qk_sink_settings *s = &sink->settings;
-    return json_pack(
+    json_t *all = json_pack(
         "{s:o, s:s, s:b, s:i, s:i, s:i, s:I, s:s, s:I, s:I, s:I, s:o, s:{s:s, s:f, s:I, s:I}, "
         "s:i}",
         "model", qk__json_text(s->model_name ? s->model_name : ""), "by_layer", by_layer,
@@ -81,6 +81,7 @@ static json_t *describe_sink(const qk_sink *sink, const char *heads, const char 
         (json_int_t)qk_sampler_bucket_size(&s->sampler), "max_rows",
         (json_int_t)(s->sampler.max_rows > 0 ? s->sampler.max_rows : 0), "stage",
         (int)s->stage);
+    return *sink->ids_hash ? qk__json_set(all, "text_ids", json_string(sink->ids_hash)) : all;
 }
 
 static qk_status make_identity(qk_sink *sink, qk_error *err)

@@ -3,7 +3,8 @@
  *
  *     open_sink.c        opening and closing one
  *     finish_sink.c      the end
- *     sink_common.c      what all the others use: names, whose a block is, notices, failures
+ *     sink_common.c      what all the others use: names, sizes of blocks, notices, failures
+ *     text_order.c       in which order texts are run, and which a block has
  *     keep.c             what is kept: words for it
  *     run_identity.c     what decides the bytes, and its fingerprint
  *     run_file.c         run.json: that, and all that it takes to put the capture together
@@ -91,7 +92,7 @@ enum qk__part_state { QK__PART_WAITS, QK__PART_EMPTY, QK__PART_CAME };
 
 typedef struct qk__text {
     enum qk__text_state state;
-    int64_t example_id, text_id, tokens;
+    int64_t number, example_id, text_id, tokens;
     const int32_t *ids;
     char *line;       /* of examples */
     qk__part **parts; /* [2 * num_layers], each made when it is first asked for */
@@ -129,7 +130,7 @@ typedef struct qk__region {
     int64_t rows, offset;
 } qk__region;
 
-/* Texts first .. first + count - 1. They begin in their order. */
+/* Texts at the places first .. first + count - 1 of their order, in which they begin. */
 typedef struct qk__text_block {
     struct qk__text_block *next;
     int64_t number, first, count, begun, done;
@@ -175,6 +176,10 @@ struct qk_sink {
     int *heads[2];     /* captured ones by kind, layer by layer */
     size_t *starts[2]; /* [num_layers + 1] where those of a layer begin */
     int64_t block_texts, num_blocks;
+    int64_t *order,
+        *places; /* [num_texts] the text at each place, and the other way; NULL: as they are numbered */
+    uint64_t group_bits;                 /* of an id, which may tell its group */
+    char ids_hash[QK__FINGERPRINT_SIZE]; /* of the texts; "": they are told text by text */
     json_t *identity;
     char fingerprint[QK__FINGERPRINT_SIZE];
     char *partial, *fresh, *units; /* folders */
@@ -246,6 +251,22 @@ QK_MUST_CHECK qk_status qk__sink_ask(qk_sink *sink, const char *what, size_t don
 /* From now on nothing more is taken. Any thread. */
 void qk__sink_fail(qk_sink *sink, qk_status status, const qk_error *err);
 
+/* ---- text_order.c ------------------------------------------------------------------------ */
+
+QK_MUST_CHECK qk_status qk__order_texts(qk_sink *sink, qk_error *err);
+
+static inline int64_t qk__text_at(const qk_sink *sink, int64_t place)
+{
+    return sink->order ? sink->order[place] : place;
+}
+
+static inline int64_t qk__place_of(const qk_sink *sink, int64_t number)
+{
+    return sink->places ? sink->places[number] : number;
+}
+
+/* ---- sink_common.c, blocks --------------------------------------------------------------- */
+
 /* How many texts make a block. */
 int64_t qk__choose_block(const qk_sink_settings *settings);
 
@@ -258,9 +279,10 @@ void qk__block_name(int64_t number, char name[QK__UNIT_NAME_SIZE]);
 
 /* ---- open_sink.c, finish_sink.c --------------------------------------------------------- */
 
-/* qk_sink_open; merging: nothing is put in, and shards may be at work beside. */
+/* qk_sink_open. merging: nothing is put in, and shards may be at work beside; the ids of the texts, which only who
+ * puts them in has, are those of this hash. NULL: texts are put in. */
 QK_MUST_CHECK qk_status qk__sink_open(qk_sink **sink, const qk_sink_settings *settings,
-                                      bool merging, qk_error *err);
+                                      const char *merging, qk_error *err);
 
 /* Whether this process may put the capture together: until it closes the sink, nobody else may. */
 bool qk__sink_may_end(qk_sink *sink);
@@ -312,6 +334,12 @@ QK_MUST_CHECK qk_status qk__open_block(qk_sink *sink, int64_t text, qk__text_blo
 /* Writes what a finished block has in memory, and gives it its name. It is freed in any case. */
 QK_MUST_CHECK qk_status qk__block_publish(qk_sink *sink, qk__text_block *block, qk_error *err);
 void qk__text_block_free(const qk_sink *sink, qk__text_block *block);
+
+static inline qk__text *qk__text_of(const qk_sink *sink, const qk__text_block *block,
+                                    int64_t number)
+{
+    return &block->texts[qk__place_of(sink, number) - block->first];
+}
 
 /* ---- open_texts.c ----------------------------------------------------------------------- */
 

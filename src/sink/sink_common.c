@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all parts of a sink use: names of stages and blocks, whose a block is, failures. */
+/* What all parts of a sink use: names of stages and blocks, failures. */
 #include <assert.h>
 #include <inttypes.h>
 
@@ -93,12 +93,4 @@ int64_t qk__block_size(const qk_sink *sink, int64_t number)
 void qk__block_name(int64_t number, char name[QK__UNIT_NAME_SIZE])
 {
     snprintf(name, QK__UNIT_NAME_SIZE, "b%06" PRId64, number);
-}
-
-bool qk_sink_wants(const qk_sink *sink, int64_t number)
-{
-    assert(sink);
-    int64_t block = number / sink->block_texts;
-    return !sink->complete && number >= 0 && number < sink->settings.num_texts &&
-           qk__is_own(block, &sink->settings.shard) && !sink->there[block];
 }

@@ -18,6 +18,7 @@ qk__part_shape qk__part_shape_of(const qk_sink *sink, int tree, int layer, qk_ki
 {
     const bool attention = tree == QK__ATTENTION;
     qk__part_shape shape = {.dim = attention ? QK_ATTENTION_SUMS : sink->settings.head_dim,
+                            .group_bits = sink->group_bits,
                             .max_groups = (uint32_t)sink->settings.keep.groups,
                             .by_bucket = kind == QK_QUERY,
                             .means = attention};
@@ -257,8 +258,7 @@ qk_status qk__sum_chunk(qk_sink *sink, qk__text_block *block, const qk__text *te
     if (status != QK_OK) {
         spare_give(sink, w);
         return qk__context(err, status, "layer %d, %s of text %lld", layer,
-                           kind == QK_QUERY ? "queries" : "keys",
-                           (long long)block->first + w->text);
+                           kind == QK_QUERY ? "queries" : "keys", (long long)text->number);
     }
     return qk__sums_push(sink, block, stage, layer, kind, w, err);
 }

@@ -70,7 +70,8 @@ static qk_status check_shape(const qk__part_shape *shape, qk_error *err)
 /* Sets what a part says of its rows to what one without rows says. */
 static void forget(qk__part_moments *part)
 {
-    part->mask = part->shape.max_groups > 0 ? UINT64_MAX : 0;
+    const uint64_t bits = part->shape.group_bits ? part->shape.group_bits : UINT64_MAX;
+    part->mask = part->shape.max_groups > 0 ? bits : 0;
     for (size_t h = 0; h < part->shape.num_heads; h++) {
         part->texts[h] = 0;
         part->position[2 * h] = 0;

@@ -321,7 +321,7 @@ def test_a_text_that_was_left_is_not_forgotten(tmp_path):
 
 
 def test_texts_that_are_missing(whole, tmp_path):
-    missing = "texts 0 to 1 were not put into the sink, nor those of 5 further blocks"
+    missing = "7 texts from number 0 on were not put into the sink"
     with pytest.raises(qk.DataError, match=missing):
         with sink(qk, tmp_path / "a") as s:
             put_texts(s, [2])

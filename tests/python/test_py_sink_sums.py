@@ -112,9 +112,7 @@ def test_any_order_threads_and_shards(tmp_path, name):
 
     for i in (2, 0, 1):
         with sink(qk, tmp_path / "shards", shard=(i, 3), **options) as s, ThreadPoolExecutor(4) as pool:
-            blocks = {n // s.block_texts for n in range(texts) if s.wants(n)}
-            numbers = sorted((n for n in range(texts) if n // s.block_texts in blocks),
-                             key=lambda n: (random.Random(n // s.block_texts).random(), n))
+            numbers = sorted(s.wanted(), key=lambda n: random.Random(s.block(n)).random())
             for number in numbers:  # texts of a block in their order
                 s.begin(number, **about(number))
             for done in [pool.submit(run, s, n) for n in chance.sample(numbers, len(numbers))]:

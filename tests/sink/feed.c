@@ -4,7 +4,7 @@
  *     feed OUTPUT [NAME=VALUE ...]
  *
  *     texts=N keep=WORDS groups=N stage=post|pre|both layout=heads|packed seed=N sampler=TYPE rate=X
- *     max_rows=N tokens=1 (their number is told) strings=1   what is captured
+ *     max_rows=N tokens=1 (their number is told) ids=1 (so are their ids) strings=1   what is captured
  *     order=SEED     0: text after text, all heads and rows at once; else all texts are begun, blocks in any
  *                    order, and their vectors come in pieces of any size, shuffled
  *     threads=N type=float32|float16|bfloat16 kept=1 (only positions that are kept) force=1
@@ -290,13 +290,21 @@ static void begin(feeding *f, int64_t number)
         give_up(err.message);
 }
 
-/* Within a block texts come in their order. */
+/* Whether the sink wants a text before another one of its block. */
+static bool comes_before(const feeding *f, int64_t number, int64_t other)
+{
+    int64_t i = number;
+    while (i >= 0 && i != other && qk_sink_block(f->sink, i) == qk_sink_block(f->sink, other))
+        i = qk_sink_next(f->sink, i);
+    return i == other;
+}
+
 static void order_blocks(const feeding *f, int64_t *numbers, int64_t count)
 {
-    const int64_t texts = qk_sink_block_texts(f->sink);
     for (int64_t i = 0; i < count; i++)
         for (int64_t j = 0; j < i; j++)
-            if (numbers[i] / texts == numbers[j] / texts && numbers[i] < numbers[j]) {
+            if (qk_sink_block(f->sink, numbers[i]) == qk_sink_block(f->sink, numbers[j]) &&
+                comes_before(f, numbers[i], numbers[j])) {
                 int64_t n = numbers[i];
                 numbers[i] = numbers[j];
                 numbers[j] = n;
@@ -310,9 +318,9 @@ static void feed(feeding *f)
     f->left = calloc((size_t)f->o.texts + 1, sizeof *f->left);
     if (!numbers || !f->left)
         give_up("out of memory");
-    for (int64_t i = 0; i < f->o.texts && run_now < f->o.stop; i++)
-        if (qk_sink_wants(f->sink, i))
-            numbers[run_now++] = i;
+    for (int64_t i = qk_sink_next(f->sink, -1); i >= 0 && run_now < f->o.stop;
+         i = qk_sink_next(f->sink, i))
+        numbers[run_now++] = i;
     for (int64_t i = run_now; f->o.order > 0 && i > 1; i--) {
         int64_t j = (int64_t)(draw(&state) % (uint64_t)i), n = numbers[j];
         numbers[j] = numbers[i - 1];
@@ -378,6 +386,16 @@ static bool take_text(qk_sink_settings *s, const char *name, const char *value)
     return true;
 }
 
+static const int64_t *list_ids(int64_t texts)
+{
+    static int64_t ids[64];
+    if (texts > 64)
+        give_up("too many texts");
+    for (int64_t i = 0; i < texts; i++)
+        ids[i] = made_example(i);
+    return ids;
+}
+
 static bool take_number(qk_sink_settings *s, const char *name, const char *value)
 {
     long long number = atoll(value);
@@ -392,6 +410,8 @@ static bool take_number(qk_sink_settings *s, const char *name, const char *value
     else if (strcmp(name, "tokens") == 0)
         for (int64_t i = 0; i < s->num_texts; i++)
             s->num_tokens += made_tokens(i);
+    else if (strcmp(name, "ids") == 0)
+        s->text_ids = list_ids(s->num_texts);
     else if (strcmp(name, "strings") == 0)
         s->token_strings = true;
     else if (strcmp(name, "force") == 0)

@@ -23,11 +23,12 @@ static void texts_missing(void **state)
     qk_sink_outcome outcome;
     made_settings(&s, output, 8);
     qk_sink *sink = open_sink(&s);
-    assert_int_equal(qk_sink_block_texts(sink), 1);
+    assert_int_equal(qk_sink_block(sink, 7), 7);
+    assert_int_equal(qk_sink_block(sink, 8), -1);
     for (int64_t i = 7; i > 2; i--)
         assert_int_equal(made_run(sink, i, &err), QK_OK);
     check_says(qk_sink_finish(&sink, &outcome, &err), QK_ERR_INCONSISTENT, &err,
-               "texts 0 to 2 were not put");
+               "3 texts from number 0 on were not put");
     assert_null(sink);
     sink = open_sink(&s);
     int64_t tokens;

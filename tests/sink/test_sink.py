@@ -21,14 +21,14 @@ KEPT = {
     "rows": dict(keep="rows"),
     "some rows": dict(keep="rows", sampler="uniform", rate=20, strings=1, stage="both", tokens=1),
     "packed rows": dict(keep="rows", layout="packed", sampler="uniform", rate=20, max_rows=9),
-    "moments": dict(keep="moments", texts=11),
-    "rows and moments": dict(keep="rows,moments", stage="both", max_rows=600),
+    "moments": dict(keep="moments", texts=11, ids=1),
+    "rows and moments": dict(keep="rows,moments", stage="both", max_rows=600, ids=1),
     "reservoir": dict(keep="moments,reservoir=3", groups=0, stage="pre", seed=7, tokens=1),
     "first": dict(keep="moments,first=4", texts=11, groups=3),
-    "first and reservoir": dict(keep="moments,reservoir=2,first=1", stage="both", sampler="uniform", rate=20, texts=13),
-    "attention": dict(keep="rows,attention", texts=11),
+    "first and reservoir": dict(keep="moments,reservoir=2,first=1", stage="both", sampler="uniform", rate=20, texts=13, ids=1),
+    "attention": dict(keep="rows,attention", texts=11, ids=1),
     "attention and moments": dict(keep="moments,attention", stage="both", groups=0, texts=5),
-    "packed reservoir": dict(keep="moments,reservoir=2", layout="packed", groups=2, texts=19, stage="both"),
+    "packed reservoir": dict(keep="moments,reservoir=2", layout="packed", groups=2, texts=19, ids=1, stage="both"),
 }
 WAYS = (dict(order=1, threads=1), dict(order=2, threads=4, type="bfloat16"), dict(order=3, threads=3, type="float16"),
         dict(order=4, threads=2, kept=1), dict(order=0, threads=2, type="float16", kept=1))
@@ -98,7 +98,7 @@ def test_killed_at_any_call(whole, tmp_path):
     """One of three shards; then the three again."""
     name, kills = "packed reservoir", 0
     words, right = [f"{key}={value}" for key, value in KEPT[name].items()], files_of(whole(name))
-    for n in range(1, 999, 4):
+    for n in range(1, 999, 3):
         folder = tmp_path / str(n)
         others = [start(folder, **KEPT[name], shard=f"{k}/3", order=k + 1, threads=2) for k in (0, 2)]
         ended = killed(FEED, n, folder, *words, "shard=1/3", "order=2", "threads=2") is None
@@ -148,6 +148,8 @@ def test_rows_are_those_that_were_put(whole):
     assert manifest["keep"] == {"rows": "all", "reservoir": 0, "moments": False, "groups": 0}
     assert set(manifest["rope_frequencies"]) == {"0", "2"} and manifest["num_layers"] == LAYERS
     assert found == sum(map(tokens_of, range(8))) * 11
+    lines = (whole("rows and moments") / "post" / "examples.csv").read_text().splitlines()
+    assert [line.split(",")[1] for line in lines[1:]] == [f"text {i}" for i in range(8)]
     lines = (whole("rows") / "examples.csv").read_text().splitlines()
     assert lines[1] == "-4000,text 0,,300,1,0,0,-4000," and len(lines) == 9
 

@@ -11,7 +11,7 @@ from conftest import write_unit
 from feeding import feed, files_of, start
 
 KEPT = {"rows": dict(keep="rows", sampler="uniform", rate=20, strings=1),
-        "moments": dict(keep="moments,reservoir=3", stage="both", groups=8)}
+        "moments": dict(keep="moments,reservoir=3", stage="both", groups=8, ids=1)}
 
 
 @pytest.fixture(scope="module")

@@ -204,7 +204,8 @@ static void misused(const char *keep, int64_t tokens)
         qk_sink *sink = open_sink(&s);
         s.force = false;
         int64_t kept = tokens ? 0 : 4; /* of another block; it stays */
-        for (int64_t text = kept; kept && text < kept + qk_sink_block_texts(sink); text++)
+        for (int64_t text = kept;
+             kept && qk_sink_block(sink, text) == qk_sink_block(sink, kept); text++)
             assert_int_equal(made_run(sink, text, &err), QK_OK);
         assert_int_equal(made_begin(sink, 0, &err), QK_OK);
         check_says(m->function(sink, &err), m->status, &err, m->words);
@@ -253,12 +254,48 @@ static void texts_of_a_block_in_their_order(void **state)
     made_settings(&s, output, 8);
     s.keep = (qk_keep){.moments = true, .groups = 4};
     qk_sink *sink = open_sink(&s);
-    assert_int_equal(qk_sink_block_texts(sink), 2);
+    assert_int_equal(qk_sink_block(sink, 1), 0);
+    assert_int_equal(qk_sink_block(sink, 2), 1);
     for (int64_t i = 6; i >= 4; i -= 2)
         for (int64_t text = i; text < i + 2; text++)
             assert_int_equal(made_run(sink, text, &err), QK_OK);
     check_says(made_begin(sink, 1, &err), QK_ERR_ARGUMENT, &err,
                "text 1 is begun before text 0");
+    qk_sink_close(&sink);
+    check_goes_on(&s);
+}
+
+static void texts_in_the_order_of_their_groups(void **state)
+{
+    (void)state;
+    static const int64_t ids[8] = {0, 1, 2, 3, 4, 5, 6, 7}, others[8] = {7};
+    static const int64_t order[8] = {0, 2, 4, 6, 1, 3, 5, 7};
+    qk_error err;
+    qk_sink_settings s;
+    made_settings(&s, output, 8);
+    s.keep = (qk_keep){.moments = true, .groups = 2};
+    s.text_ids = ids;
+    qk_sink *sink = open_sink(&s);
+    int64_t next = -1;
+    for (int i = 0; i < 8; i++) {
+        next = qk_sink_next(sink, next);
+        assert_int_equal(next, order[i]);
+        assert_int_equal(qk_sink_block(sink, next), i / 4);
+    }
+    assert_int_equal(qk_sink_next(sink, next), -1);
+    assert_int_equal(qk_sink_next(sink, 8), -1);
+    for (int i = 4; i < 8; i++)
+        assert_int_equal(made_run(sink, order[i], &err), QK_OK);
+    check_says(
+        made_begin(sink, 2, &err), QK_ERR_ARGUMENT, &err,
+        "text 2 is begun before text 0: texts of a block come in the order of qk_sink_next");
+    qk_sink_close(&sink);
+    s.text_ids = others;
+    check_says(qk_sink_open(&sink, &s, &err), QK_ERR_EXISTS, &err, "not the same: text_ids");
+    s.text_ids = ids;
+    sink = open_sink(&s);
+    assert_int_equal(qk_sink_next(sink, -1), 0);
+    assert_int_equal(qk_sink_next(sink, 6), -1); /* the others are there */
     qk_sink_close(&sink);
     check_goes_on(&s);
 }
@@ -363,10 +400,13 @@ static void sums_of_one_stage(void **state)
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, tree_teardown)
-    const struct CMUnitTest tests[] = {
-        TEST(rows_misused),      TEST(moments_misused),
-        TEST(one_block_misused), TEST(texts_of_a_block_in_their_order),
-        TEST(one_shard_twice),   TEST(sums_misused),
-        TEST(sums_of_one_stage)};
+    const struct CMUnitTest tests[] = {TEST(rows_misused),
+                                       TEST(moments_misused),
+                                       TEST(one_block_misused),
+                                       TEST(texts_of_a_block_in_their_order),
+                                       TEST(texts_in_the_order_of_their_groups),
+                                       TEST(one_shard_twice),
+                                       TEST(sums_misused),
+                                       TEST(sums_of_one_stage)};
     return cmocka_run_group_tests_name("sink_misused", tests, NULL, NULL);
 }

@@ -178,7 +178,8 @@ class Engine:
         sink._settings.sampler = s.sampler
         run = json.loads(text(s.run) or "{}")
         try:
-            sink.open(model, s.num_texts, s.num_tokens, run=run, extra=json.loads(text(s.extra_json) or "{}"),
+            sink.open(model, s.num_texts, s.num_tokens, run=run,
+                      text_ids=ffi.unpack(s.text_ids, s.num_texts) if s.text_ids else None, extra=json.loads(text(s.extra_json) or "{}"),
                       card=text(s.card), source=TOOL)
         except ExistsError as error:
             raise _other_engine(error, sink.output, run["engine"]) from None
