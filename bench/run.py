@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`make bench`: qkscope against the Python pipeline on the same files, interleaved, then how far
-we are from what this machine allows, then peak memory. Prints Markdown; docs/performance.md
+we are from what this machine allows, then peak memory. Prints Markdown; docs/dev/performance.md
 holds a copy with the machine it ran on. The capture (about 300 MB) is made once in
 BUILD/bench-data."""
 import argparse

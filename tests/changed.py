@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What was changed of late, and the folders of tests/ that belong to it: that of a room, those of rooms that use it (the
-table of docs/architecture.md), and those that are about several rooms. As a program: the commit before the changes."""
+table of docs/dev/architecture.md), and those that are about several rooms. As a program: the commit before the changes."""
 import re
 import subprocess
 from pathlib import Path
@@ -33,7 +33,7 @@ def parent():
 
 def users():
     """{room: the rooms that use it}"""
-    rows = re.findall(r"^\| `src/(\w+)/` \|[^|]*\|([^|]*)\|", (ROOT / "docs" / "architecture.md").read_text(), re.M)
+    rows = re.findall(r"^\| `src/(\w+)/` \|[^|]*\|([^|]*)\|", (ROOT / "docs" / "dev" / "architecture.md").read_text(), re.M)
     used = {room: re.findall(r"\w+", uses) for room, uses in rows}
     return {room: {user for user, its in used.items() if room in its} for room in used}
 

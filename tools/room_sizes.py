@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the last column of the table of sizes in docs/architecture.md: lines of C in the rooms of today.
+"""Writes the last column of the table of sizes in docs/dev/architecture.md: lines of C in the rooms of today.
 
     tools/room_sizes.py [--check]
 """
@@ -9,7 +9,7 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "architecture.md"
+PAGE = ROOT / "docs" / "dev" / "architecture.md"
 NEAR = 0.05  # of the figure: a page that is as far off as this still tells what a reader wants to know
 
 

@@ -10,8 +10,8 @@ HEADERS = sorted((ROOT / "include" / "qkscope").glob("*.h"))
 
 
 def rooms():
-    """{room: the rooms that it may use}, from the top down, as docs/architecture.md has them."""
-    rows = re.findall(r"^\| `src/(\w+)/` \|[^|]*\|([^|]*)\|", (ROOT / "docs" / "architecture.md").read_text(),
+    """{room: the rooms that it may use}, from the top down, as docs/dev/architecture.md has them."""
+    rows = re.findall(r"^\| `src/(\w+)/` \|[^|]*\|([^|]*)\|", (ROOT / "docs" / "dev" / "architecture.md").read_text(),
                       re.M)
     return {room: [] if uses.strip() in ("nothing", "public headers") else uses.strip().split(", ")
             for room, uses in rows}

@@ -51,7 +51,7 @@ def test_commands_have_options_that_there_are(qkscope, tmp_path):
 def test_short_names_in_the_architecture():
     """`tree.c`, where a sentence has said the folder already: a file of that name is somewhere."""
     names = {path.name for folder in ("src", "python", "include", "tests", "tools") for path in (ROOT / folder).rglob("*")}
-    for page in ("docs/architecture.md", "CONTRIBUTING.md"):
+    for page in ("docs/dev/architecture.md", "CONTRIBUTING.md"):
         for name in re.findall(r"`(\w+\.(?:c|h|py|def))`", (ROOT / page).read_text()):
             assert name in names or name == "analyses.pyi", (page, name)
 
