@@ -3,7 +3,7 @@
  *
  *     significance.c     intervals and tests
  *     sample.c           the numbers of heads
- *     units.c            one number per unit
+ *     claim_units.c      one number per unit
  *     answers.c          outcomes and sentences
  *     answer_mean.c      means and shares beside a bound
  *     answer_groups.c    two groups of heads
@@ -15,7 +15,7 @@
 
 #include "report/finding.h"
 #include "report/questions.h"
-#include "report/units.h"
+#include "report/claim_units.h"
 #include "report/words.h"
 
 /* A claim holds when its corrected p-value is at most this. */

@@ -4,7 +4,7 @@
 #ifndef QK_REPORT_CURVE_H
 #define QK_REPORT_CURVE_H
 
-#include "report/units.h"
+#include "report/claim_units.h"
 
 typedef struct qk__curve {
     const qk__sample *of;

@@ -216,8 +216,8 @@ static void put_warnings(qk__page *page, const qk__report *report)
         count_heads_beyond(report->results, "r_q_width", false, QK_WIDE_INTERVAL, &widths);
     size_t few_rows = 0, led = 0;
     qk__each_model (report->results, model) {
-        few_rows += qk__count_heads_with(model, has_few_rows);
-        led += qk__count_heads_with(model, is_led_by_few_texts);
+        few_rows += qk__count_heads_with(model, qk__has_few_rows);
+        led += qk__count_heads_with(model, qk__is_led_by_few_texts);
     }
     for (size_t i = 0; i < report->outcome->num_changed; i++)
         qk__put(page, "p.warning[data-warning=changed]",

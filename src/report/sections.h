@@ -71,13 +71,13 @@ static inline const char *qk__label(const qk__result_model *model)
     return *model->label ? model->label : "(no name)";
 }
 
-static inline bool has_few_rows(const qk__result_head *head)
+static inline bool qk__has_few_rows(const qk__result_head *head)
 {
     return head->n_q < QK_FEW_ROWS || head->n_k < QK_FEW_ROWS;
 }
 
 /* As a run warns of (analysis.c). */
-static inline bool is_led_by_few_texts(const qk__result_head *head)
+static inline bool qk__is_led_by_few_texts(const qk__result_head *head)
 {
     return head->v.texts >= QK_FEW_TEXTS && head->v.effective_texts < head->v.texts &&
            isnan(head->v.category_probability);

@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Heads of a folder, or of two beside each other, as a list: those that a condition keeps, in an order, with chosen
  * columns. */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buffer.h"
 #include "base/error.h"
-#include "base/json_build.h"
 #include "base/spelling.h"
 #include "base/utf8.h"
 #include "settings/head_set.h"
 #include "tables/store.h"
-#include "tables/text_lengths.h"
 
 /* What a list has where no columns are named: those that a table has. */
 static const char USUAL[] =
@@ -415,51 +412,6 @@ static qk_status list_rows(const head_list *l, qk_columns **columns, qk_error *e
     return status;
 }
 
-/* ---- totals ----------------------------------------------------------------------------- */
-
-static qk_status tell_lengths(const head_list *l, const char *set, qk_head_side *side,
-                              qk_error *err)
-{
-    qk_columns *rows;
-    QK_TRY(qk__store_ask(l->store, &rows, err, "SELECT * FROM \"%w\".models", set));
-    const size_t count = qk_columns_num_rows(rows);
-    qk_text_lengths *all = qk__calloc(count + 1, sizeof *all);
-    for (size_t i = 0; i < count && all; i++)
-        for (size_t k = 0; k < QK__NUM_LENGTHS; k++) {
-            const double *values = qk_columns_reals(rows, qk__length_members[k].name);
-            *qk__length_of(&all[i], k) = values ? values[i] : NAN;
-        }
-    if (all && count > 0 && isfinite(all[0].most))
-        qk__lengths_of_all(all, count, side->lengths);
-    free(all);
-    qk_columns_free(&rows);
-    return all ? QK_OK : qk__nomem(err);
-}
-
-static qk_status tell_side(const head_list *l, int i, qk_head_side *side, qk_error *err)
-{
-    const char *set = l->query->other ? i ? "b" : "a" : "main";
-    const qk__table_folder *folder = &qk__store_set_of(l->store, set)->sources[0];
-    qk_columns *rows;
-    QK_TRY(tell_lengths(l, set, side, err));
-    if (!l->query->other)
-        return QK_OK;
-    QK_TRY(
-        qk__store_ask(l->store, &rows, err, "SELECT model FROM \"%w\".head_ids LIMIT 1", set));
-    const char *const *names = qk_columns_texts(rows, "model");
-    snprintf(side->model, sizeof side->model, "%s", names && names[0] ? names[0] : "");
-    qk_columns_free(&rows);
-    snprintf(side->capture, sizeof side->capture, "%s",
-             qk__json_string(json_array_get(folder->manifest.runs, 0), "capture"));
-    double alone;
-    QK_TRY(qk__sql_number(l->store, &alone, err,
-                          "SELECT count(*) FROM \"%w\".head_ids WHERE head_id NOT IN (SELECT "
-                          "head_id FROM \"%w\".head_ids)",
-                          set, i ? "a" : "b"));
-    side->alone = (size_t)alone;
-    return QK_OK;
-}
-
 /* ---- for callers of the library --------------------------------------------------------- */
 
 static qk_status read_query(head_list *l, qk_error *err)
@@ -485,12 +437,14 @@ qk_status qk_head_list(const qk_head_query *query, qk_columns **columns, qk_head
     *columns = NULL;
     QK_NEED(err, query);
     QK_NEED(err, query->results);
+    static const char *const SETS[] = {"a", "b"};
     head_list l = {.query = query, .from = query->other ? OF_TWO : OF_ONE};
     qk_status status = read_query(&l, err);
     if (totals)
         *totals = (qk_head_totals){.heads = l.heads};
     for (int i = 0; i < (query->other ? 2 : 1) && totals && status == QK_OK; i++)
-        status = tell_side(&l, i, &totals->sides[i], err);
+        status = qk__tell_side(l.store, query->other ? SETS[i] : "main",
+                               query->other ? SETS[!i] : NULL, &totals->sides[i], err);
     if (status == QK_OK)
         status = list_rows(&l, columns, err);
     if (status == QK_OK && query->where && qk_columns_num_rows(*columns) == 0)

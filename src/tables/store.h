@@ -2,7 +2,8 @@
 /* The store from within: its tables, what a statement wants of them, and who fills them. store.c leads; sql.c runs
  * statements, table_folder.c finds files, layout.c says which tables and columns there are, fill_csv.c reads files,
  * distance_map.c sums one while it is read, fill_scores.c reads one of unknown columns, fill_heads.c puts tables together, result_rows.c makes columns of what a statement finds, aggregates.c has the
- * functions that SQLite lacks, category_texts.c finds misspelt categories. */
+ * functions that SQLite lacks, category_texts.c finds misspelt categories, head_totals.c says what a
+ * list of heads is made from. */
 #ifndef QK_TABLES_STORE_H
 #define QK_TABLES_STORE_H
 
@@ -137,6 +138,11 @@ qk__fill qk__fill_csv, qk__fill_distance_map, qk__fill_scores, qk__fill_models, 
 QK_MUST_CHECK qk_status qk__check_categories(const char *condition, qk_error *err);
 /* The category with which a text begins, of which the quotes were forgotten; NULL: none. */
 const char *qk__category_at(const char *text);
+
+/* Lengths of texts of the models in a set; with another set beside it, also the model, the capture, and how many
+ * heads the other one lacks. */
+QK_MUST_CHECK qk_status qk__tell_side(qk__store *store, const char *set, const char *other,
+                                      qk_head_side *side, qk_error *err);
 
 /* The rows that a statement has. */
 QK_MUST_CHECK qk_status qk__sql_rows(qk__store *t, sqlite3_stmt *statement, qk_columns **rows,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One number per unit of a claim: per model with three or more of them, else per group of query heads that share their
  * keys. */
-#ifndef QK_REPORT_UNITS_H
-#define QK_REPORT_UNITS_H
+#ifndef QK_REPORT_CLAIM_UNITS_H
+#define QK_REPORT_CLAIM_UNITS_H
 
 #include "report/sample.h"
 #include "report/significance.h"

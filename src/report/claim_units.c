@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Gathers the units of a claim, and tests their mean. */
-#include "report/units.h"
+#include "report/claim_units.h"
 
 #include <math.h>
 #include <string.h>

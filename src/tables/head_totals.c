@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a list of heads says of the folders that it is made from. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "base/json_build.h"
+#include "tables/store.h"
+#include "tables/text_lengths.h"
+
+static qk_status tell_lengths(qk__store *store, const char *set, qk_head_side *side,
+                              qk_error *err)
+{
+    qk_columns *rows;
+    QK_TRY(qk__store_ask(store, &rows, err, "SELECT * FROM \"%w\".models", set));
+    const size_t count = qk_columns_num_rows(rows);
+    qk_text_lengths *all = qk__calloc(count + 1, sizeof *all);
+    for (size_t i = 0; i < count && all; i++)
+        for (size_t k = 0; k < QK__NUM_LENGTHS; k++) {
+            const double *values = qk_columns_reals(rows, qk__length_members[k].name);
+            *qk__length_of(&all[i], k) = values ? values[i] : NAN;
+        }
+    if (all && count > 0 && isfinite(all[0].most))
+        qk__lengths_of_all(all, count, side->lengths);
+    free(all);
+    qk_columns_free(&rows);
+    return all ? QK_OK : qk__nomem(err);
+}
+
+qk_status qk__tell_side(qk__store *store, const char *set, const char *other,
+                        qk_head_side *side, qk_error *err)
+{
+    const qk__table_folder *folder = &qk__store_set_of(store, set)->sources[0];
+    qk_columns *rows;
+    double alone;
+    QK_TRY(tell_lengths(store, set, side, err));
+    if (!other)
+        return QK_OK;
+    QK_TRY(qk__store_ask(store, &rows, err, "SELECT model FROM \"%w\".head_ids LIMIT 1", set));
+    const char *const *names = qk_columns_texts(rows, "model");
+    snprintf(side->model, sizeof side->model, "%s", names && names[0] ? names[0] : "");
+    qk_columns_free(&rows);
+    snprintf(side->capture, sizeof side->capture, "%s",
+             qk__json_string(json_array_get(folder->manifest.runs, 0), "capture"));
+    QK_TRY(qk__sql_number(store, &alone, err,
+                          "SELECT count(*) FROM \"%w\".head_ids WHERE head_id NOT IN (SELECT "
+                          "head_id FROM \"%w\".head_ids)",
+                          set, other));
+    side->alone = (size_t)alone;
+    return QK_OK;
+}
