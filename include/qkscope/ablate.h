@@ -29,7 +29,8 @@ QK_BEGIN_DECLS
  *     qk_status status = qk_ablation_run(&settings, &outcome, &err);
  */
 typedef struct qk_ablation_settings {
-    /* Model, texts, layers and heads, arithmetic, output, force, shard and context; rows and the like are without effect. */
+    /* Model, texts, layers and heads, arithmetic, output, force, shard and context; rows and the like are without
+     * effect. */
     qk_recorder_settings recorder;
     /* Changes, with commas between: remove, mean, freeze[:BAND], shuffle:TOKENS, profile, window:TOKENS[:KEPT],
      * no-sink, uniform, direction:pcN|a[:PART] (of queries: a component, or the axis of drift). BAND: all (of the pairs of

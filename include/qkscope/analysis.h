@@ -69,8 +69,8 @@ typedef struct qk_analysis_settings {
     bool strict;           /* a group size that does not fit, or contradicts capture.json, is an
                             error */
     bool allow_missing;    /* heads that are not there do not fail the run */
-    bool
-        allow_repeats; /* rows whose text and position were there already do not fail their head */
+    /* rows whose text and position were there already do not fail their head */
+    bool allow_repeats;
     /* analysis */
     unsigned analyses; /* sum of qk_analyses */
     bool combined;     /* false: the PCA fits each kind by itself and writes correlations.csv
@@ -88,12 +88,12 @@ typedef struct qk_analysis_settings {
     /* Recorded in summary.json as the original tool does, and of no effect; NULL = "auto" and
      * "sklearn", what that takes for them. */
     const char *device, *pca_backend;
-    double
-        attention_scale; /* of scores, where attention is computed from rows or predicted; 0 = the model's, else 1/sqrt(d) */
-    const char *
-        lengths; /* "256,1024": fill lengths.csv, with categories of rows below these positions;
-                            QK_MOST_LENGTHS at most; NULL = none */
-    bool lda;    /* fill heads.csv lda_accuracy: reads the rows twice, unless they are kept */
+    /* of scores, where attention is computed from rows or predicted; 0 = the model's, else 1/sqrt(d) */
+    double attention_scale;
+    /* "256,1024": fill lengths.csv, with categories of rows below these positions; QK_MOST_LENGTHS at most; NULL =
+     * none */
+    const char *lengths;
+    bool lda; /* fill heads.csv lda_accuracy: reads the rows twice, unless they are kept */
     /* output and running */
     const char *output; /* folder; NULL: nothing is written (qkscope/results.h) */
     bool force;         /* replace whatever results the folder holds */
@@ -214,8 +214,8 @@ typedef struct qk_head_results {
     qk_attention *attention;
     qk_head_intervals *intervals; /* NULL unless asked for */
     qk_head_repeats *repeats;     /* likewise */
-    const struct qk_head_stages
-        *stages; /* of qk_stages_run, whose results own them; else NULL */
+    /* of qk_stages_run, whose results own them; else NULL */
+    const struct qk_head_stages *stages;
 } qk_head_results;
 
 /* Means over the heads of a run; NaN where no head has the number. */
@@ -247,8 +247,8 @@ typedef struct qk_analysis_results {
     qk_group group;
     int num_layers; /* of the model (qk_capture_num_layers) */
     size_t num_heads;
-    qk_head_results
-        *heads; /* by layer and head; single-kind: keys before queries of a number */
+    /* by layer and head; single-kind: keys before queries of a number */
+    qk_head_results *heads;
     size_t num_failed;
     size_t num_missing; /* query heads skipped because their key head is not there */
     size_t num_rows;    /* rows read, every head counted once */
@@ -257,9 +257,8 @@ typedef struct qk_analysis_results {
     double seconds;
     qk_model_plasticity plasticity; /* heads is 0 without that analysis */
     qk_high_correlations high;      /* single-kind PCA, else zeros */
-    qk_text_lengths
-        lengths; /* of the texts of all heads, as the capture's examples.csv has them, else
-                                       its rows */
+    /* of the texts of all heads, as the capture's examples.csv has them, else its rows */
+    qk_text_lengths lengths;
     unsigned contents;                   /* which tables it has, for qk_results_table */
     size_t num_outputs;                  /* 0 without an output folder */
     const char *outputs[QK_MAX_OUTPUTS]; /* names of the files written into the folder */

@@ -148,8 +148,8 @@ typedef struct qk_attention {
     double value[QK_NUM_HEAD_NUMBERS];
     double lo[QK_NUM_HEAD_NUMBERS], hi[QK_NUM_HEAD_NUMBERS]; /* NaN: no interval */
     double logit_max; /* largest score of all rows; NaN: there are none */
-    double
-        top_offset; /* of QK_HEAD_TOP_OFFSET_SHARE: the offset, or the first of its bin; NaN: none */
+    /* of QK_HEAD_TOP_OFFSET_SHARE: the offset, or the first of its bin; NaN: none */
+    double top_offset;
     /* That infinitely many texts would give the head this name; NaN with fewer than QK_FEW_TEXTS groups. */
     double probability[QK_NUM_HEAD_NAMES];
     char names[64]; /* those of at least QK_CERTAIN, with spaces between */

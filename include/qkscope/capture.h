@@ -72,8 +72,8 @@ typedef struct qk_head {
     int64_t rows; /* that capture.json lists, 0 = not listed; other numbers are an error */
     bool missing; /* capture.json lists it, but there are no files: files[0] would be it */
     const qk_head_part *parts; /* [num_files]; NULL: the files are the head's own */
-    const qk_error
-        *failure; /* why its packed file cannot be read, which reading it tells; or NULL */
+    /* why its packed file cannot be read, which reading it tells; or NULL */
+    const qk_error *failure;
 
     /* The file of its layer's moments; NULL: the capture keeps none. Where it keeps no rows
      * num_files is 0, and files[0] is this file, for messages. */
@@ -346,8 +346,8 @@ typedef struct qk_inspection {
     int64_t rows, bytes;
     int64_t position_min, position_max;
     bool has_positions;
-    size_t
-        num_examples; /* different ids over all heads; without rows: texts of the head with most */
+    /* different ids over all heads; without rows: texts of the head with most */
+    size_t num_examples;
     qk_values buckets, windows;
 
     size_t num_files; /* different Parquet files */

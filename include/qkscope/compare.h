@@ -31,10 +31,9 @@ typedef struct qk_compare_settings {
     const char *output; /* folder, which holds the comparison alone */
     bool force; /* replaces a comparison of others; tables that were edited are compared */
     double ci;  /* level of the intervals in percent; those of tables must have it */
-    bool
-        any_length; /* changes are tested also where texts of a and b differ in length by more than a
-                           tenth */
-    bool html;      /* false: neither figures nor compare.html */
+    /* changes are tested also where texts of a and b differ in length by more than a tenth */
+    bool any_length;
+    bool html;                  /* false: neither figures nor compare.html */
     qk_figure_settings figures; /* formats beside SVG */
     const char *command_line;   /* for the manifest; NULL = not known */
     qk_context context;         /* progress: "figures" */
@@ -66,9 +65,8 @@ typedef struct qk_compare_mover {
 typedef struct qk_compare_outcome {
     char *names[2]; /* what a and b are called */
     qk_text_lengths lengths[2];
-    bool
-        unlike; /* these differ by more than a tenth; without any_length nothing is tested then, and no
-                    categories are compared */
+    /* these differ by more than a tenth; without any_length nothing is tested then, and no categories are compared */
+    bool unlike;
     size_t paired, only_a, only_b;
     size_t num_metrics, num_movers, num_warnings;
     qk_compare_metric *metrics;

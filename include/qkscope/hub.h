@@ -28,9 +28,9 @@ typedef enum qk_hub_part {
 typedef struct qk_hub_wanted {
     const char *name;     /* a path, or "org/name" */
     const char *revision; /* branch, tag or commit; NULL = main */
-    const char
-        *local_root; /* a folder that is searched first, as local_root/name, then local_root
-                               itself if it is named so or is a capture; NULL = none */
+    /* a folder that is searched first, as local_root/name, then local_root itself if it is named so or is a
+     * capture; NULL = none */
+    const char *local_root;
     qk_hub_part part;
     bool as_it_is; /* of a name what the cache has, whole or not: nothing is fetched */
 
@@ -42,8 +42,8 @@ typedef struct qk_hub_wanted {
 
     const char *text_name, *text_split; /* NULL = all */
 
-    bool
-        hides_progress; /* that of hf; it is shown on a terminal where `context.progress` is set */
+    /* that of hf; it is shown on a terminal where `context.progress` is set */
+    bool hides_progress;
     /* Threads are not used. Notices: what is about to be fetched. Progress counts nothing: it is asked
      * whether to go on. */
     qk_context context;

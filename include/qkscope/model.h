@@ -54,9 +54,9 @@ typedef struct qk_model_facts {
     double attention_factor; /* on cos and sin, so on q and k after RoPE; of the same */
     bool rope_interleaved;   /* dimensions 2j and 2j + 1 turn together, not j and j + pairs */
     double attention_scale;  /* on q.k, before the softmax; 0 = not known */
-    const char
-        *dtype; /* of matrices on disk: "float32", "float16", "bfloat16", or as GGUF spells
-                          it: "Q4_K"; several with that of most weights first: "Q4_K+Q6_K" */
+    /* of matrices on disk: "float32", "float16", "bfloat16", or as GGUF spells it: "Q4_K"; several with that of
+     * most weights first: "Q4_K+Q6_K" */
+    const char *dtype;
     /* Of what a run reads: embedding and decoder layers, nothing for images, no output layer. */
     int64_t weight_bytes, parameters;
     /* XXH3 of config.json (a GGUF file has all of it in its header), overrides, and the weight
@@ -64,8 +64,8 @@ typedef struct qk_model_facts {
     uint64_t fingerprint;
     const qk_layer_facts *layers; /* [num_layers] */
     double rope_theta_sliding;    /* of sliding layers that rotate by another; 0 = none do */
-    const char
-        *notice; /* what the user should know of config.json and the weights; NULL = nothing */
+    /* what the user should know of config.json and the weights; NULL = nothing */
+    const char *notice;
 } qk_model_facts;
 
 typedef struct qk_model qk_model;
@@ -153,9 +153,9 @@ typedef struct qk_prefill_losses {
     int64_t first;   /* row of the first; 0 but for branches with a suffix */
     int64_t count;   /* of rows */
     const float *of; /* [count] */
-    const float *
-        drift; /* [count] of branches: KL(p || p'), nats, of what the model gives for the next token without
-                         * and with the changes; 0 to rounding or more. Else NULL */
+    /* [count] of branches: KL(p || p'), nats, of what the model gives for the next token without and with the
+     * changes; 0 to rounding or more. Else NULL */
+    const float *drift;
 } qk_prefill_losses;
 
 /* Called behind the last layer by the caller's thread, for all sequences of two tokens or more in their order, then
@@ -206,8 +206,8 @@ typedef struct qk_prefill_settings {
     /* Heads of each layer: q_heads[layer * num_q_heads + head]; NULL = all. Layers after the
      * last with a head are not run, and in that layer nothing but what is asked for. */
     const bool *q_heads, *k_heads;
-    qk_prefill_sink *
-        sink; /* may be NULL where attention or losses alone are asked for, and rows of neither kind */
+    /* may be NULL where attention or losses alone are asked for, and rows of neither kind */
+    qk_prefill_sink *sink;
     /* Measures the attention of the query heads, while it is formed; NULL: not. Rows are the same bytes. */
     qk_prefill_attention_sink *attention;
     bool outputs; /* with attention and losses: sums what the heads put out, too */

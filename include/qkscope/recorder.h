@@ -126,8 +126,8 @@ typedef struct qk_recorder_settings {
     int sample_heads;  /* query heads drawn; 0 = all */
     int64_t head_seed;
     bool full_attention_only;
-    bool
-        compat; /* choose heads as the original does, of its configuration files: docs/capture.md */
+    /* choose heads as the original does, of its configuration files: docs/capture.md */
+    bool compat;
     bool token_strings;
     /* output and running */
     const char *output;

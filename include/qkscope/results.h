@@ -136,9 +136,8 @@ QK_API QK_MUST_CHECK qk_status qk_results_join(const char *const *folders, size_
 /* One SELECT of the tables in folders of results, studies, comparisons and ablations (docs/sql.md). NULL and 0 are what
  * is not asked for. */
 typedef struct qk_sql_query {
-    const char *const *
-        folders; /* of several, their rows are in the same tables, and those of each in a.heads,
-                                   b.heads, ... */
+    /* of several, their rows are in the same tables, and those of each in a.heads, b.heads, ... */
+    const char *const *folders;
     size_t count;
     const char *sql; /* SQLite's; NULL: what there is, a row a table and column */
     double seconds;  /* that it may take; 0: QK_SQL_SECONDS */

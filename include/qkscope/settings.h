@@ -114,8 +114,8 @@ typedef struct qk_setting {
     const char *manifest;
     unsigned traits;                       /* sum of qk_setting_trait */
     const struct qk_settings_table *table; /* NESTED: its table */
-    const char
-        *not_above; /* of reals: a row of this table whose value this one may not exceed */
+    /* of reals: a row of this table whose value this one may not exceed */
+    const char *not_above;
 } qk_setting;
 
 /* A row hides those of its name in the tables nested beside it. */

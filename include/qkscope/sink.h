@@ -95,9 +95,9 @@ typedef struct qk_keep {
     int groups;    /* of texts, whose sums are apart, for intervals: 2 to 64; 0 = none */
     int first; /* rows of positions below it are summed once more, apart, so that analyses can
                       leave them out: 1 to 16; 0 = none */
-    bool
-        attention; /* beside rows or moments: sums over rows of attention (attention.h). Where both stages are
-                       captured they lie in that after RoPE */
+    /* beside rows or moments: sums over rows of attention (attention.h). Where both stages are captured they lie
+     * in that after RoPE */
+    bool attention;
 } qk_keep;
 
 enum { QK_MOST_GROUPS = 64 };
@@ -170,12 +170,11 @@ typedef struct qk_sink_settings {
     qk_layout layout;
     /* the texts, of all shards */
     int64_t num_texts; /* sequences that are run; windows of a long text are one each */
-    const int64_t *
-        text_ids; /* [num_texts] of the text that each is a window of, or equal to: groups of texts are by
-                                these, and of each block fewer sums are kept. NULL: it is not known, and the
-                                example_id of each is taken */
-    int64_t
-        num_tokens; /* in all of them; 0 = not known: blocks may be as short as a text then */
+    /* [num_texts] of the text that each is a window of, or equal to: groups of texts are by these, and of each
+     * block fewer sums are kept. NULL: it is not known, and the example_id of each is taken */
+    const int64_t *text_ids;
+    /* in all of them; 0 = not known: blocks may be as short as a text then */
+    int64_t num_tokens;
     /* What else decides the bytes, such as names of the texts: a JSON object. A run goes on only
      * where it, and the settings above, are the same; it is "run" in capture.json. NULL = nothing
      * else. */
@@ -232,8 +231,8 @@ typedef struct qk_sink_text {
     const char *source_id; /* and what it is called there; NULL = "" */
     bool truncated;
     int64_t window, first_token; /* of a text that was split: which part, and where it begins */
-    const uint64_t
-        *checksum; /* of the tokens of the text that it is of, for examples.csv; NULL: none */
+    /* of the tokens of the text that it is of, for examples.csv; NULL: none */
+    const uint64_t *checksum;
 } qk_sink_text;
 /* QK_ERR_ARGUMENT: it is not wanted, or texts of its block come before it. */
 QK_API QK_MUST_CHECK qk_status qk_sink_begin(qk_sink *sink, const qk_sink_text *text,
@@ -254,12 +253,11 @@ typedef struct qk_sink_rows {
     int layer;
     qk_kind kind;
     bool before_rope; /* which stage they are of */
-    const int
-        *heads; /* [num_heads]; NULL: 0 .. num_heads - 1. Those not captured are passed over */
+    /* [num_heads]; NULL: 0 .. num_heads - 1. Those not captured are passed over */
+    const int *heads;
     size_t num_heads;
-    const int64_t
-        *positions; /* [rows] ascending; NULL: first_position, first_position + 1, ... Those not
-                                 kept are passed over */
+    /* [rows] ascending; NULL: first_position, first_position + 1, ... Those not kept are passed over */
+    const int64_t *positions;
     int64_t first_position;
     size_t rows;
     qk_number_type type;
@@ -296,8 +294,8 @@ typedef struct qk_sink_sums {
         *bucket_sum_xx; /* [num_heads][num_buckets][head_dim] */
     /* Of queries before RoPE: of the length of each pair of dimensions that it turns, not about the origin. */
     size_t num_pairs;
-    const double
-        *sum_abs; /* [num_heads][num_pairs]; NULL: not known, and not in the moments then */
+    /* [num_heads][num_pairs]; NULL: not known, and not in the moments then */
+    const double *sum_abs;
 } qk_sink_sums;
 
 /* Takes sums in place of rows: where moments are kept without rows. A part (text, layer and kind)

@@ -865,7 +865,8 @@ def study(
         html = True
             False: figures without report.html
         format
-            of figures: png, svg, pdf or several of them (None: the study's, else png,svg)
+            pictures beside the SVG that each figure is: png, pdf or both (by rsvg-convert) (None:
+            the study's, else svg)
         theme
             colours and fonts: paper, screen or dark (None: the study's, else paper)
         width

@@ -11,8 +11,8 @@
 typedef struct qk__key_data {
     qk__head_data data;
     qk__key_index *index; /* the keys by example; NULL without plasticity */
-    qk_multiple_correlation
-        told; /* position by all dimensions; NaN where the texts are not kept */
+    /* position by all dimensions; NaN where the texts are not kept */
+    qk_multiple_correlation told;
 } qk__key_data;
 
 QK_MUST_CHECK qk_status qk__key_data_read(qk__run *run, int worker, const qk_head *head,

@@ -62,9 +62,9 @@ typedef struct qk__run {
     int listed_group;       /* group size that the names on the Hub tell; 0 = none */
     qk__states states;      /* moments in place of all rows; attention */
     bool attention_of_rows; /* which are those of whole texts, and kept for it */
-    qk__input
-        *inputs; /* files of the heads read, in capture order, set by the workers, and those
-                            of the layers' moments; NULL: nobody lists them */
+    /* files of the heads read, in capture order, set by the workers, and those of the layers' moments; NULL:
+     * nobody lists them */
+    qk__input *inputs;
     size_t num_inputs;
     size_t *first_input; /* [capture heads + 1] where each head's files start in inputs */
     qk_rows **readers;   /* [threads] one a worker, kept from head to head */

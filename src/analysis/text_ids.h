@@ -24,8 +24,8 @@ typedef struct qk__text_ids {
     qk__text_id *of; /* [count] by example */
     size_t count;
     size_t texts; /* that they are of; 0: examples.csv does not tell */
-    bool
-        joined; /* there are examples of one text; else every example is a text, as far as is known */
+    /* there are examples of one text; else every example is a text, as far as is known */
+    bool joined;
     bool unknown; /* there are windows, and nothing tells which are of one text */
 } qk__text_ids;
 

@@ -37,9 +37,8 @@ enum {
 typedef struct qk__json_limits {
     const char *what;
     size_t text; /* bytes */
-    size_t
-        values; /* bytes of memory that they take, beside the texts in them; each takes some, so this
-                    * limits their number as well */
+    /* bytes of memory that they take, beside the texts in them; each takes some, so this limits their number as well */
+    size_t values;
     bool halves; /* of surrogate pairs spoil their own text only */
     bool zeros;  /* texts may hold \u0000: who reads them takes their lengths, not C strings */
 } qk__json_limits;

@@ -67,8 +67,7 @@ void qk__colormap_at(const qk__colormap *map, double x, unsigned char rgb[3])
     }
 }
 
-/* Relative luminance of WCAG: below 0.18, white text has the better contrast with the colour.
- * */
+/* Relative luminance of WCAG: below 0.18, white text has the better contrast. */
 int qk__is_dark(const unsigned char rgb[3])
 {
     static const double weights[] = {0.2126, 0.7152, 0.0722};

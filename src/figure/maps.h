@@ -19,10 +19,10 @@ typedef struct qk__map {
     const char *name;                 /* or markup whose whole the figure knows; NULL = none */
     const char *const *row_labels;    /* [rows] markup; NULL = numbers */
     const char *const *column_labels; /* [columns] */
-    double unit;        /* above 0: of a cell; axes begin at 0, rows without labels are counted
-                           from below */
-    double (*from)[2];  /* [rows][columns] what its value is from, told in place of column and
-                           row; NULL: of these */
+    /* above 0: of a cell; axes begin at 0, rows without labels are counted from below */
+    double unit;
+    /* [rows][columns] what its value is from, told in place of column and row; NULL: of these */
+    double (*from)[2];
     const char *format; /* of values in cells, where there is room; NULL = none */
     const char *bar;    /* what the scale shows, markup; NULL = nothing */
     double line;        /* across which a dashed line stands; 0: none */
@@ -37,8 +37,8 @@ typedef struct qk__maps {
     bool one_scale;                /* that of the first map, in one bar below all */
     const char *x_label, *y_label; /* markup */
     const char *hatched;           /* what places without a value are, said below */
-    const qk__results
-        *parted; /* rows are its models: phases of training stand apart; NULL: no */
+    /* rows are its models: phases of training stand apart; NULL: no */
+    const qk__results *parted;
 } qk__maps;
 
 /* The rows and columns of a map, all without values. False without memory: the figure has

@@ -21,8 +21,8 @@ typedef struct changing {
     float *changed, *out; /* [panels][head_dim][lanes] */
     float *keys;          /* [QK_KEY_PANELS][head_dim][lanes] */
     int64_t made[QK_KEY_PANELS];
-    float *
-        levels; /* [panels][QK_PROFILE_SHARES][lanes] scores of a profile; NaN: the row keeps its own */
+    /* [panels][QK_PROFILE_SHARES][lanes] scores of a profile; NaN: the row keeps its own */
+    float *levels;
     float *scores, *prepared; /* of keys that keep theirs */
     float *rotation;
 } changing;

@@ -25,8 +25,8 @@ typedef struct losses {
     float *top;    /* the largest logit so far */
     double *total; /* sum of 2^(logit - top) */
     float *next;   /* logit of the token that follows */
-    double *
-        drift; /* of branches: sum of the text's 2^(logit - its top) (its logit - this one); NULL without */
+    /* of branches: sum of the text's 2^(logit - its top) (its logit - this one); NULL without */
+    double *drift;
 } losses;
 
 static qk__panels hidden_of(const losses *l, const qk__panel_block *block)

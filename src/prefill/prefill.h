@@ -87,8 +87,8 @@ typedef struct qk__prefill_sizes {
     size_t rows;      /* of one block for the sink, before or after rotation */
     size_t rotation;  /* see qk__rope_scratch */
     size_t attention; /* see qk__attention_scratch */
-    size_t
-        changes; /* of one changed head, and of weights for the drift of losses; 0 without branches */
+    /* of one changed head, and of weights for the drift of losses; 0 without branches */
+    size_t changes;
     size_t scratch;    /* of one thread, all of it */
     int64_t weights;   /* bytes of one layer */
     int64_t per_panel; /* bytes of x, keys, values, and the positions' tables */
@@ -109,8 +109,8 @@ typedef struct qk__prefill_run {
 
     qk__panel_block *blocks;
     size_t num_blocks, num_text_blocks; /* those of branches come last */
-    size_t *
-        first_panel; /* [num_sequences] in x, keys, values: where a sequence's first is, or would be */
+    /* [num_sequences] in x, keys, values: where a sequence's first is, or would be */
+    size_t *first_panel;
     size_t num_panels, longest; /* in all, of the longest sequence */
 
     float *x, *keys, *values;

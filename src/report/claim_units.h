@@ -15,8 +15,8 @@ enum { QK__ENOUGH_MODELS = 3 /* for a claim about models */ };
 typedef struct qk__asked {
     const qk__sample *of;
     const double *y, *x; /* x NULL: there is none */
-    const char
-        *name; /* of the family or model that it is about, before its evidence; "" for none */
+    /* of the family or model that it is about, before its evidence; "" for none */
+    const char *name;
 } qk__asked;
 
 typedef struct qk__units {

@@ -106,8 +106,8 @@ typedef struct qk__head_state {
     double *sum_abs;          /* [pairs] of all rows; NaN: not known */
     size_t num_buckets;       /* 0 for keys and where buckets were not kept */
     qk__bucket_sums *buckets; /* [num_buckets] ascending */
-    struct qk__head_state
-        *first; /* of rows of first positions, without texts and buckets; NULL: not apart */
+    /* of rows of first positions, without texts and buckets; NULL: not apart */
+    struct qk__head_state *first;
 } qk__head_state;
 
 /* Reads and checks the sums of the head at a place of shape->heads. What no rows give (sums of

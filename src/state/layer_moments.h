@@ -46,14 +46,14 @@ typedef struct qk__part_shape {
     size_t num_heads;    /* 1 .. QK__MAX_PART_HEADS */
     const int *heads;    /* [num_heads] ascending, from 0 on; copied by who keeps them */
     uint32_t max_groups; /* 0: one group of all texts; else 2 .. QK__MAX_GROUPS */
-    uint64_t
-        group_bits; /* of an id, which may tell its group: those that leave no more of all texts; 0: all */
+    /* of an id, which may tell its group: those that leave no more of all texts; 0: all */
+    uint64_t group_bits;
     bool by_bucket; /* of queries: sums by bucket, too */
     bool means;     /* count and mean alone, of sums that come summed, and of a maximum */
-    size_t
-        pairs; /* of queries before RoPE: that turn, and whose lengths are summed; 0: none are */
-    bool
-        interleaved; /* pair p is dimensions 2p and 2p + 1, else p and p + pairs; files do not tell */
+    /* of queries before RoPE: that turn, and whose lengths are summed; 0: none are */
+    size_t pairs;
+    /* pair p is dimensions 2p and 2p + 1, else p and p + pairs; files do not tell */
+    bool interleaved;
 } qk__part_shape;
 
 /* Bytes of the arrays of such a part in a file, with so many groups and buckets; in memory it

@@ -21,8 +21,8 @@ typedef struct qk__key_index {
     /* Where the keys are a choice of those there were (key_weights.c), else NULL. [rows] each: */
     double *chosen_of; /* keys of that text and bucket that there were */
     double *weight;    /* keys that it stands for: these by those that are here */
-    double
-        *alike; /* what the weight of a pair of one text and bucket is times more than theirs */
+    /* what the weight of a pair of one text and bucket is times more than theirs */
+    double *alike;
 } qk__key_index;
 
 /* What a pair of keys, at two places of one example, counts. */

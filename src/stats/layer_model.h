@@ -22,8 +22,8 @@ typedef struct qk__layer_mean {
 
 typedef struct qk__layers {
     size_t count;
-    qk__layer_mean
-        *items; /* by series and index; room for as many as there may be is the caller's */
+    /* by series and index; room for as many as there may be is the caller's */
+    qk__layer_mean *items;
     double within,
         degrees; /* sum of squares of groups about their layers, and its degrees of freedom */
 } qk__layers;

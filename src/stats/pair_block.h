@@ -52,8 +52,8 @@ typedef struct qk__pair_block {
     uint64_t among[MAX_ROWS];
     uint32_t at[MAX_ROWS], which[MAX_PAIRS + 15];
     qk__pair_room all, some; /* some: what a bucket with a window sees, or has drawn */
-    qk__pair_run
-        run[MAX_ROWS]; /* of the pairs that a bucket adds, where it keeps groups apart */
+    /* of the pairs that a bucket adds, where it keeps groups apart */
+    qk__pair_run run[MAX_ROWS];
     size_t num_runs;
 } qk__pair_block;
 
@@ -65,8 +65,8 @@ typedef struct qk__pair_walk {
     size_t num_active;
     bool only_cells;
     uint64_t *base; /* [num_active] pairs that a bucket sees in earlier examples */
-    uint64_t *
-        drawn; /* [num_active][MAX_ROWS] keys of each row that a bucket has drawn, bits of `among` */
+    /* [num_active][MAX_ROWS] keys of each row that a bucket has drawn, bits of `among` */
+    uint64_t *drawn;
     uint32_t *members; /* [MAX_PAIRS + 15] places in the block of what a bucket has drawn */
     qk__seen_key *keys;
     size_t *reach; /* [num_active + 1] rows of the block that begin below an active bucket */

@@ -18,8 +18,8 @@ typedef struct qk__pair_space {
     const qk_block *keys;
     const qk__key_index *index;
     const qk__query_grid *grid;
-    const size_t
-        *near; /* [keys] of each the first place of its text that makes a pair with it */
+    /* [keys] of each the first place of its text that makes a pair with it */
+    const size_t *near;
 } qk__pair_space;
 
 /* Pairs of eligible keys of one example, for every query bucket: pairs[grid->num]. */

@@ -13,10 +13,10 @@
 /* What the plasticity of a head is computed of. */
 typedef struct qk__plasticity_input {
     const qk_block *queries, *keys;
-    const qk__key_index
-        *index; /* of all keys, which query heads may share; NULL: one is made */
-    const qk__totals
-        *totals; /* where rows are some of those that the moments are of; or NULL */
+    /* of all keys, which query heads may share; NULL: one is made */
+    const qk__key_index *index;
+    /* where rows are some of those that the moments are of; or NULL */
+    const qk__totals *totals;
     const qk_plasticity_settings *settings;
     const uint64_t *stream; /* [2] */
     qk__ap_parts *parts;    /* with its groups, to be filled by qk__plasticity_fit; or NULL */

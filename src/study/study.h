@@ -65,9 +65,9 @@ typedef struct qk__study_place {
     char *local;   /* local_root/DATASET/REVISION where that is a folder */
     char *capture; /* folder of the heads, once it was looked at */
     int layers;    /* likewise, of the model; 0: not known */
-    unsigned
-        contents; /* likewise, of its results (schema.h): by what the capture keeps there may be
-                          fewer tables than in others, or a column more */
+    /* likewise, of its results (schema.h): by what the capture keeps there may be fewer tables than in others, or
+     * a column more */
+    unsigned contents;
     bool rowless; /* likewise: there is nothing to draw collages of */
 } qk__study_place;
 

@@ -13,8 +13,8 @@ enum { QK__MAX_RANK = 8 };
 typedef struct qk__tensor_entry {
     char *name;
     char dtype[16]; /* as the header spells it, known or not */
-    const struct qk__quant
-        *type; /* of weights; NULL: not one that is read. The model sets it */
+    /* of weights; NULL: not one that is read. The model sets it */
+    const struct qk__quant *type;
     int rank;
     int64_t shape[QK__MAX_RANK];
     const uint8_t *data;
