@@ -49,14 +49,14 @@ static qk_status ask_heads(const qk__figure_kind *kind, bool full, qk__buffer *s
     return qk__buffer_printf(sql, err, " ORDER BY head_id");
 }
 
-qk_status qk__ask_heads(const qk__figure_kind *kind, qk__buffer *sql, qk_error *err)
+qk_status qk__ask_heads(const qk__subject *subject, qk__buffer *sql, qk_error *err)
 {
-    return ask_heads(kind, false, sql, err);
+    return ask_heads(subject->kind, false, sql, err);
 }
 
-qk_status qk__ask_full_heads(const qk__figure_kind *kind, qk__buffer *sql, qk_error *err)
+qk_status qk__ask_full_heads(const qk__subject *subject, qk__buffer *sql, qk_error *err)
 {
-    return ask_heads(kind, true, sql, err);
+    return ask_heads(subject->kind, true, sql, err);
 }
 
 /* ---- a row a place ---------------------------------------------------------------------- */
@@ -95,8 +95,9 @@ static qk_status put_statistic(const qk__panel *panel, const qk__chart_series *s
     return QK_OK;
 }
 
-qk_status qk__ask_places(const qk__figure_kind *kind, qk__buffer *sql, qk_error *err)
+qk_status qk__ask_places(const qk__subject *subject, qk__buffer *sql, qk_error *err)
 {
+    const qk__figure_kind *kind = subject->kind;
     QK_TRY(qk__buffer_printf(sql, err, "SELECT %s", OVER[kind->over].place));
     for (const qk__panel *panel = kind->panels; qk__count_series(panel) > 0; panel++)
         for (size_t s = 0; s < qk__count_series(panel); s++)

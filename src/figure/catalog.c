@@ -60,19 +60,19 @@ static const qk__figure_kind *next_kind(const qk__subject *subject, size_t *fami
 /* ---- what they ask ---------------------------------------------------------------------- */
 
 /* Empty: it asks nothing. */
-static qk_status select_of(const qk__figure_kind *kind, qk__buffer *sql, qk_error *err)
+static qk_status select_of(const qk__subject *subject, qk__buffer *sql, qk_error *err)
 {
+    const qk__figure_kind *kind = subject->kind;
     if (kind->select)
         return qk__buffer_printf(sql, err, "%s", kind->select);
-    return kind->compose ? kind->compose(kind, sql, err) : QK_OK;
+    return kind->compose ? kind->compose(subject, sql, err) : QK_OK;
 }
 
 /* rows NULL: it is only expected. */
-static qk_status ask_kind(const qk__subject *subject, const qk__figure_kind *kind,
-                          qk_columns **rows, qk_error *err)
+static qk_status ask_kind(const qk__subject *subject, qk_columns **rows, qk_error *err)
 {
     qk__buffer sql = {0};
-    qk_status status = select_of(kind, &sql, err);
+    qk_status status = select_of(subject, &sql, err);
     if (status == QK_OK && sql.size > 0)
         status = rows ? qk__store_ask(subject->tables, rows, err, "%s", (const char *)sql.data)
                       : qk__store_expect(subject->tables, (const char *)sql.data, err);
@@ -114,15 +114,13 @@ static void add_kind(const qk__subject *subject, const qk__figure_family *family
 
 static qk_status find_figures(const qk__subject *subject, qk__drawn_list *list, qk_error *err)
 {
-    const qk__figure_kind *kind;
-    for (size_t f = 0, k = 0; (kind = next_kind(subject, &f, &k));)
-        QK_TRY(ask_kind(subject, kind, NULL, err));
-    for (size_t f = 0, k = 0; (kind = next_kind(subject, &f, &k));) {
-        qk__subject of = *subject;
-        of.kind = kind;
-        of.ids = &list->ids;
+    qk__subject of = *subject;
+    of.ids = &list->ids;
+    for (size_t f = 0, k = 0; (of.kind = next_kind(subject, &f, &k));)
+        QK_TRY(ask_kind(&of, NULL, err));
+    for (size_t f = 0, k = 0; (of.kind = next_kind(subject, &f, &k));) {
         qk_columns **found = &list->asked[list->num_asked++];
-        QK_TRY(ask_kind(subject, kind, found, err));
+        QK_TRY(ask_kind(&of, found, err));
         add_kind(&of, &qk__figure_families[f], *found, list);
     }
     return QK_OK;

@@ -120,7 +120,7 @@ typedef struct qk__figure_kind {
     bool apart;    /* never of checkpoints */
     /* Its SELECT, as it is or put together; NULL: it asks nothing. */
     const char *select;
-    qk_status (*compose)(const struct qk__figure_kind *kind, qk__buffer *sql, qk_error *err);
+    qk_status (*compose)(const qk__subject *subject, qk__buffer *sql, qk_error *err);
     /* Whether the rows hold what it needs, NULL: where there are any; builds the figure. */
     bool (*applies)(const qk__subject *subject);
     void (*build)(qk__figure *figure, const qk__subject *subject);
@@ -194,7 +194,7 @@ QK_MUST_CHECK qk_status qk__check_written(const qk__drawn_list *list, qk_error *
 /* ---- what draws rows of the table ------------------------------------------------------- */
 
 /* Puts the SELECT of such a figure together; whether its rows hold what it needs; and the figure. */
-typedef qk_status qk__compose_fn(const qk__figure_kind *kind, qk__buffer *sql, qk_error *err);
+typedef qk_status qk__compose_fn(const qk__subject *subject, qk__buffer *sql, qk_error *err);
 typedef bool qk__applies_fn(const qk__subject *subject);
 typedef void qk__build_fn(qk__figure *figure, const qk__subject *subject);
 
@@ -202,6 +202,8 @@ typedef void qk__build_fn(qk__figure *figure, const qk__subject *subject);
  * place. */
 enum { QK__MODEL, QK__LAYER, QK__Q_HEAD, QK__DEPTH, QK__CATEGORY_NAME, QK__FIRST_SERIES };
 qk__compose_fn qk__ask_heads, qk__ask_full_heads, qk__ask_places;
+/* score_figure.c: models beside a score */
+qk__compose_fn qk__ask_scored;
 
 /* charts.c: over models, layers, components or dimensions */
 qk__applies_fn qk__has_chart;
@@ -220,8 +222,7 @@ qk__build_fn qk__build_hills;
  * categories, and two models; bucket_plot.c: plasticity along the context, head by head; score_figure.c: against an
  * external score; head_curves.c: scores and attention by distance of some heads; group_figure.c: heads that are changed
  * together; compare_figures.c: two models. */
-qk__applies_fn qk__has_distances, qk__has_change_maps, qk__has_scores, qk__has_group_curves,
-    qk__has_compared_heads;
+qk__applies_fn qk__has_distances, qk__has_change_maps, qk__has_scores, qk__has_compared_heads;
 qk__build_fn qk__build_distances, qk__build_rotary_pairs, qk__build_attention_by_depth,
     qk__build_category_changes, qk__build_change_maps, qk__build_profiles, qk__build_scores,
     qk__build_head_curves, qk__build_group_curves, qk__build_compared_heads;

@@ -20,6 +20,8 @@
 #define CATEGORY_MAP  .build = qk__build_category_changes
 #define HEAD_CURVES   .build = qk__build_head_curves
 #define PROFILES      .build = qk__build_profiles
+#define SCORES        .compose = qk__ask_scored, OWN(scores)
+#define GROUPS        .build = qk__build_group_curves
 #define FAMILY_POINTS .compose = qk__ask_full_heads, .build = qk__build_family_points
 
 #define TITLE(text)                    .title = text

@@ -11,53 +11,57 @@
 enum { MOST_PANELS = 12, COLUMNS = 2, LEAST_PANEL = 270 };
 #define BAND 0.25 /* opacity */
 
-bool qk__has_group_curves(const qk__subject *subject)
-{
-    return subject->results->groups.count > 0;
-}
+/* Columns of rows. */
+enum { WHAT = 1, CHOSEN_BY, SIZE, NUMBERS, MODEL = NUMBERS + 6, QUERY_HEADS, CURVE };
 
 /* What a panel has to hold. */
 enum { DELTA, DELTA_LOW, DELTA_HIGH, RANDOM, RANDOM_LEAST, RANDOM_MOST, NUM_NUMBERS };
 typedef struct plot {
+    const char *what, *chosen_by; /* from outside */
     size_t count;
     double *x, *numbers[NUM_NUMBERS]; /* [count] */
-    double unit;                      /* of the axis, a head */
+    double
+        num_heads; /* of the model, whose shares are on the axis; NaN: numbers of heads are */
+    double most;   /* heads */
+    double unit;   /* of the axis, a head */
     qk__range loss;
     qk__power power;
     bool random;
-    bool shares; /* of the model's heads are on the axis, else numbers of heads */
 } plot;
 
-static plot find_points(qk__figure *figure, const qk__group_curves *all,
-                        const qk__group_curve *curve)
+static plot find_points(qk__figure *figure, const qk__found *rows)
 {
-    plot p = {.shares = all->num_heads > 0, .loss = {0, 0}};
-    p.unit = p.shares ? 100.0 / all->num_heads : 1;
+    plot p = {.what = qk__text_in(rows, 0, WHAT),
+              .chosen_by = qk__text_in(rows, 0, CHOSEN_BY),
+              .num_heads = qk__number_in(rows, 0, QUERY_HEADS),
+              .most = qk__number_in(rows, rows->count - 1, SIZE),
+              .loss = {0, 0}};
+    p.unit = isfinite(p.num_heads) ? 100.0 / p.num_heads : 1;
     double *numbers =
-        qk__figure_alloc(figure, (NUM_NUMBERS + 1) * (curve->count + 1), sizeof *numbers);
+        qk__figure_alloc(figure, (NUM_NUMBERS + 1) * (rows->count + 1), sizeof *numbers);
     if (!numbers)
         return p;
-    p.count = curve->count;
+    p.count = rows->count;
     p.x = numbers;
+    const char *panel = qk__figure_escape(figure, p.what);
+    const char *column = qk__figure_escape(figure, p.chosen_by);
+    const char *random = qk__figure_format(figure, "random (%s)", column);
     for (size_t n = 0; n < NUM_NUMBERS; n++)
         p.numbers[n] = numbers + (n + 1) * p.count;
     for (size_t i = 0; i < p.count; i++) {
-        const qk__group_point *of = &curve->points[i];
-        const double found[NUM_NUMBERS] = {of->delta,  of->delta_lo,     of->delta_hi,
-                                           of->random, of->random_least, of->random_most};
-        p.x[i] = of->heads * p.unit;
+        const double heads = qk__number_in(rows, i, SIZE);
+        double *const *of = p.numbers;
+        p.x[i] = heads * p.unit;
         for (size_t n = 0; n < NUM_NUMBERS; n++) {
-            p.numbers[n][i] = found[n];
-            if (isfinite(found[n]))
-                qk__range_add(&p.loss, found[n]);
+            of[n][i] = qk__number_in(rows, i, NUMBERS + n);
+            qk__range_add(&p.loss, of[n][i]);
         }
-        p.random |= isfinite(of->random);
-        const char *panel = qk__figure_escape(figure, curve->what);
-        const char *column = qk__figure_escape(figure, curve->column);
-        qk__tell_range(figure, panel, column, of->heads, of->delta, of->delta_lo, of->delta_hi);
-        if (isfinite(of->random))
-            qk__tell_range(figure, panel, qk__figure_format(figure, "random (%s)", column),
-                           of->heads, of->random, of->random_least, of->random_most);
+        qk__tell_range(figure, panel, column, heads, of[DELTA][i], of[DELTA_LOW][i],
+                       of[DELTA_HIGH][i]);
+        if (isfinite(of[RANDOM][i]))
+            qk__tell_range(figure, panel, random, heads, of[RANDOM][i], of[RANDOM_LEAST][i],
+                           of[RANDOM_MOST][i]);
+        p.random |= isfinite(of[RANDOM][i]);
     }
     p.power = qk__power_for(qk__find_field("remove_loss"), fmax(-p.loss.low, p.loss.high));
     return p;
@@ -65,18 +69,18 @@ static plot find_points(qk__figure *figure, const qk__group_curves *all,
 
 /* The share of the model's heads below, how many that are above; where the model is not known, their
  * number below. */
-static void draw_axes(qk__figure *figure, const plot *p, const qk__group_curve *curve,
-                      qk__plot *at)
+static void draw_axes(qk__figure *figure, const plot *p, qk__plot *at)
 {
     const double em = qk__em(figure);
-    const double most = 1.06 * curve->points[curve->count - 1].heads;
+    const double most = 1.06 * p->most;
+    const bool shares = isfinite(p->num_heads);
     const double room = 0.07 * (p->loss.high - p->loss.low);
     at->x = qk__axis_between(0, most * p->unit);
     at->y = qk__axis_between(p->loss.low - (p->loss.low < 0 ? room : 0), p->loss.high + room);
     qk__number_tics(at, QK__BELOW, 70 * em, 0, (qk__tic_style){.length = 4 * em});
     qk__number_tics(at, QK__LEFT, 44 * em, 0,
                     (qk__tic_style){.length = 4 * em, .factor = p->power.factor});
-    if (p->shares) {
+    if (shares) {
         qk__plot heads = *at;
         heads.x = qk__axis_between(0, most);
         const double step =
@@ -85,7 +89,7 @@ static void draw_axes(qk__figure *figure, const plot *p, const qk__group_curve *
     }
     if (p->loss.low < 0)
         qk__line_across(at, 0, qk__zero_line(figure));
-    qk__draw_sides(at, 1u << QK__BELOW | 1u << QK__LEFT | (p->shares ? 1u << QK__ABOVE : 0));
+    qk__draw_sides(at, 1u << QK__BELOW | 1u << QK__LEFT | (shares ? 1u << QK__ABOVE : 0));
 }
 
 static void put_points(qk__figure *figure, const plot *p, const qk__plot *at)
@@ -110,57 +114,59 @@ static void put_points(qk__figure *figure, const plot *p, const qk__plot *at)
 
 /* Above it the change; below that by what its heads are chosen, which tells what the numbers on the upper
  * axis are. */
-static void draw_panel(qk__figure *figure, const qk__group_curves *all,
-                       const qk__group_curve *curve, const plot *p, const qk__sheet *sheet,
-                       size_t panel)
+static void draw_panel(qk__figure *figure, const plot *p, const qk__sheet *sheet, size_t panel)
 {
     const double em = qk__em(figure);
     const qk__place place = qk__panel_place(sheet, panel);
     const double middle = place.left + place.width / 2;
     const double room = place.width + 2 * sheet->right * em;
-    const bool scaled = *p->power.text;
+    const bool scaled = *p->power.text, shares = isfinite(p->num_heads);
     char text[QK__LINE_SIZE];
     qk__put_text(figure,
                  qk__figure_format(
                      figure, "%.600s%s%s%s",
-                     qk__brief(figure, curve->what, QK__SMALL * room - (scaled ? 110 * em : 0)),
+                     qk__brief(figure, p->what, QK__SMALL * room - (scaled ? 110 * em : 0)),
                      scaled ? " (loss" : "", p->power.text, scaled ? ")" : ""),
                  middle, place.top - (sheet->above - 8) * em, QK__CENTRED);
     qk__put_text(
         figure,
-        qk__figure_format(figure, "%s%.600s", p->shares ? "heads, first by " : "first by ",
-                          qk__brief(figure, curve->column, room - qk__text_width(figure, 16))),
+        qk__figure_format(figure, "%s%.600s", shares ? "heads, first by " : "first by ",
+                          qk__brief(figure, p->chosen_by, room - qk__text_width(figure, 16))),
         middle, place.top - (sheet->above - 24) * em, QK__NOTE);
-    snprintf(text, sizeof text, p->shares ? "Heads changed (%% of %d)" : "Heads changed",
-             all->num_heads);
+    snprintf(text, sizeof text, shares ? "Heads changed (%% of %.0f)" : "Heads changed",
+             p->num_heads);
     qk__put_markup(figure, text, middle, place.top + place.height + 38 * em, QK__CENTRED);
     if (qk__is_leftmost(sheet, panel))
         qk__label_panel(figure, &place, "Rise of the loss (nats a token)");
     qk__plot at = qk__figure_plot(figure, &place);
-    draw_axes(figure, p, curve, &at);
+    draw_axes(figure, p, &at);
     put_points(figure, p, &at);
 }
 
 /* The one that the ablation is of; an ablation of groups alone has no results of heads, and so no models. */
-static const qk__result_model *find_model(const qk__results *results)
+static const qk__result_model *find_model(const qk__results *results, const char *name)
 {
     qk__each_model (results, model)
-        if (strcmp(model->name, results->groups.model) == 0)
+        if (strcmp(model->name, name) == 0)
             return model;
     return NULL;
 }
 
 void qk__build_group_curves(qk__figure *figure, const qk__subject *subject)
 {
-    const qk__group_curves *all = &subject->results->groups;
-    const size_t count = all->count < MOST_PANELS ? all->count : MOST_PANELS;
+    const qk__found *rows = &subject->rows;
     plot plots[MOST_PANELS];
+    size_t count = 0, all = 0;
     bool random = false;
     char heading[160];
-    for (size_t i = 0; i < count; i++) {
-        plots[i] = find_points(figure, all, &all->items[i]);
-        random |= plots[i].random;
+    for (size_t i = 0; i < rows->count; all++) {
+        const qk__found curve = qk__same_in(rows, i, CURVE);
+        if (count < MOST_PANELS)
+            plots[count++] = find_points(figure, &curve);
+        i += curve.count;
     }
+    for (size_t i = 0; i < count; i++)
+        random |= plots[i].random;
     const qk__entry entries[] = {
         {"first, with interval", figure->theme->accent, QK__DISC, 0},
         {"random, mean", figure->theme->muted, QK__LINE, 0},
@@ -177,12 +183,13 @@ void qk__build_group_curves(qk__figure *figure, const qk__subject *subject)
                        .entries = entries,
                        .num_entries = random ? 3 : 1};
     snprintf(heading, sizeof heading, "%s", subject->kind->heading);
-    if (count < all->count)
+    if (count < all)
         snprintf(heading, sizeof heading, "%s, the first %zu of %zu curves",
-                 subject->kind->heading, count, all->count);
-    const qk__result_model alone = {.label = all->model}, *of = find_model(subject->results);
-    qk__set_heading(figure, subject->results, of || !*all->model ? of : &alone, heading);
+                 subject->kind->heading, count, all);
+    const char *name = qk__text_in(rows, 0, MODEL) ? qk__text_in(rows, 0, MODEL) : "";
+    const qk__result_model alone = {.label = name}, *of = find_model(subject->results, name);
+    qk__set_heading(figure, subject->results, of || !*name ? of : &alone, heading);
     qk__begin_sheet(figure, &sheet);
     for (size_t i = 0; i < count; i++)
-        draw_panel(figure, all, &all->items[i], &plots[i], &sheet, i);
+        draw_panel(figure, &plots[i], &sheet, i);
 }

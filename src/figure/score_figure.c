@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/error.h"
 #include "figure/catalog.h"
 #include "figure/label_places.h"
 #include "figure/sheet.h"
@@ -18,13 +19,57 @@ typedef struct point {
     int family_index;
 } point;
 
+/* Columns of rows. */
+enum { LABEL = 1, FAMILY, METRIC, VALUE, IN_FILE, SCORE };
+
 /* ---- what is drawn ---------------------------------------------------------------------- */
 
+/* A text of SQL; what is not there is NULL. */
+static qk_status put_quoted(const char *text, qk__buffer *sql, qk_error *err)
+{
+    if (!text)
+        return qk__buffer_printf(sql, err, "NULL");
+    QK_TRY(qk__buffer_printf(sql, err, "'"));
+    for (const char *c = text; *c; c++)
+        QK_TRY(qk__buffer_append(sql, *c == '\'' ? "''" : c, *c == '\'' ? 2 : 1, err));
+    return qk__buffer_printf(sql, err, "'");
+}
+
+/* A number of heads that the metric is, unless the score file has a column of its name. */
+static const qk__field *field_of(const qk__subject *subject)
+{
+    const qk__field *field = qk__find_field(subject->score_metric);
+    return field && field->use != QK__LISTED ? field : NULL;
+}
+
+/* The score that is named, or the first that is not the metric; beside it the metric. */
+qk_status qk__ask_scored(const qk__subject *subject, qk__buffer *sql, qk_error *err)
+{
+    const qk__field *field = field_of(subject);
+    const char *const parts[] = {
+        "WITH asked AS (SELECT *, metric IN (SELECT score FROM scores) AS in_file, "
+        "coalesce(up, "
+        "(SELECT score FROM scores WHERE score <> metric ORDER BY rowid LIMIT 1)) AS shown "
+        "FROM "
+        "(SELECT ",
+        " AS metric, ",
+        " AS up)) SELECT 0, coalesce(m.label, y.model), coalesce(nullif(y.family, ''), "
+        "m.family), CASE WHEN in_file THEN x.value ELSE mean END, y.value, in_file, shown FROM "
+        "asked JOIN scores y ON y.score = shown LEFT JOIN models m ON m.model = y.scored LEFT "
+        "JOIN scores x ON x.model = y.model AND x.score = metric LEFT JOIN (SELECT model, avg(",
+        ") AS mean FROM head_numbers GROUP BY model) h ON h.model = y.scored ORDER BY y.rowid"};
+    QK_TRY(qk__buffer_printf(sql, err, "%s", parts[0]));
+    QK_TRY(put_quoted(subject->score_metric, sql, err));
+    QK_TRY(qk__buffer_printf(sql, err, "%s", parts[1]));
+    QK_TRY(put_quoted(subject->score_column, sql, err));
+    return qk__buffer_printf(sql, err, "%s%s%s", parts[2], field ? field->info.name : "NULL",
+                             parts[3]);
+}
+
 /* The study's families keep their colours, others get the next ones. */
-static int family_of(const qk__score_pairing *pair, const point *points, size_t count,
+static int family_of(const qk__results *results, const point *points, size_t count,
                      const char *name)
 {
-    const qk__results *results = pair->results;
     int next = (int)results->num_families;
     for (size_t f = 0; f < results->num_families; f++)
         if (strcmp(results->families[f], name) == 0)
@@ -45,36 +90,27 @@ static bool is_usable(double value)
 }
 
 /* Models with both numbers; points may be NULL to count them. */
-static size_t find_points(const qk__score_pairing *pair, point *points)
+static size_t find_points(const qk__subject *subject, point *points)
 {
-    const qk__results *results = pair->results;
+    const qk__found *rows = &subject->rows;
     size_t count = 0;
-    for (size_t i = 0; i < results->num_scores; i++) {
-        const qk__score *score = &results->scores[i];
-        const qk__result_model *model = qk__scored_model(results, score);
-        double x = qk__scored_metric(pair, score), y = score->values[pair->y_column];
+    for (size_t i = 0; i < rows->count; i++) {
+        const double x = qk__number_in(rows, i, METRIC), y = qk__number_in(rows, i, VALUE);
+        const char *family = qk__text_in(rows, i, FAMILY);
         if (!is_usable(x) || !is_usable(y))
             continue;
-        if (points) {
-            const char *family = *score->family ? score->family : model ? model->family : "";
-            points[count] = (point){x, y, model ? model->label : score->model, family,
-                                    family_of(pair, points, count, family)};
-        }
+        family = family ? family : "";
+        if (points)
+            points[count] = (point){x, y, qk__text_in(rows, i, LABEL), family,
+                                    family_of(subject->results, points, count, family)};
         count++;
     }
     return count;
 }
 
-static bool find_pairing(const qk__subject *subject, qk__score_pairing *pair)
-{
-    return qk__pair_scores(subject->results, subject->score_metric, subject->score_column,
-                           pair);
-}
-
 bool qk__has_scores(const qk__subject *subject)
 {
-    qk__score_pairing pair;
-    return find_pairing(subject, &pair) && find_points(&pair, NULL) >= MIN_POINTS;
+    return find_points(subject, NULL) >= MIN_POINTS;
 }
 
 /* ---- the plot --------------------------------------------------------------------------- */
@@ -189,12 +225,13 @@ static void spell_column(const char *column, char out[QK__LINE_SIZE])
 }
 
 /* A column that the tables have, too, is called as there. */
-static void name_metric(const qk__score_pairing *pair, char out[QK__LINE_SIZE])
+static void name_metric(const qk__subject *subject, char out[QK__LINE_SIZE])
 {
-    if (pair->field)
-        snprintf(out, QK__LINE_SIZE, "%s", pair->field->info.label);
+    const qk__field *field = field_of(subject);
+    if (field)
+        snprintf(out, QK__LINE_SIZE, "%s", field->info.label);
     else
-        spell_column(pair->metric, out);
+        spell_column(subject->score_metric, out);
     out[0] = (char)toupper((unsigned char)out[0]);
 }
 
@@ -233,20 +270,21 @@ static void put_score_labels(qk__figure *figure, const plot *p, size_t count)
                  right - 8 * em, p->at.top - 14 * em, QK__LEFT_OF);
 }
 
-static void draw_scores(qk__figure *figure, const qk__score_pairing *pair, const point *points,
+static void draw_scores(qk__figure *figure, const qk__subject *subject, const point *points,
                         size_t count)
 {
     qk__entry entries[QK__MAX_ENTRIES];
     size_t num_families = list_families(figure, points, count, entries);
     char heading[2 * QK__LINE_SIZE + 16], metric[QK__LINE_SIZE];
     plot p;
-    name_metric(pair, metric);
-    spell_column(pair->results->score_columns[pair->y_column], p.up);
+    name_metric(subject, metric);
+    spell_column(qk__text_in(&subject->rows, 0, SCORE), p.up);
     snprintf(heading, sizeof heading, "%s against %s", metric, p.up);
-    qk__set_heading(figure, pair->results, NULL, heading);
+    qk__set_heading(figure, subject->results, NULL, heading);
     figure->heading.plain = true; /* a column of a file names it */
     snprintf(heading, sizeof heading, "%s (%s)", metric,
-             pair->from_scores ? "from the score file" : "mean over heads");
+             qk__number_in(&subject->rows, 0, IN_FILE) > 0 ? "from the score file"
+                                                           : "mean over heads");
     qk__break_lines(heading, false, figure->width - 70 * qk__em(figure),
                     figure->theme->font_size, 3, &p.across);
     qk__sheet sheet = {.count = 1,
@@ -284,13 +322,10 @@ static void draw_scores(qk__figure *figure, const qk__score_pairing *pair, const
 
 void qk__build_scores(qk__figure *figure, const qk__subject *subject)
 {
-    qk__score_pairing pair;
-    if (!find_pairing(subject, &pair))
-        return;
-    size_t count = find_points(&pair, NULL);
+    size_t count = find_points(subject, NULL);
     point *points = qk__figure_alloc(figure, count, sizeof *points);
     if (!points)
         return;
-    find_points(&pair, points);
-    draw_scores(figure, &pair, points, count);
+    find_points(subject, points);
+    draw_scores(figure, subject, points, count);
 }

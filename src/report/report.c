@@ -340,15 +340,14 @@ static qk_status list_changed(const qk_report_settings *settings, qk_report_outc
     return status;
 }
 
-/* What figures and findings ask. There may be none: scores alone can be drawn. */
+/* What figures and findings ask. */
 static qk_status open_tables(const qk_report_settings *settings, qk__store **tables,
                              qk_error *err)
 {
     QK_TRY(qk__store_open(tables, &settings->context, err));
-    qk_status status = qk__store_add(*tables, "main", settings->results, true, err);
-    if (status == QK_ERR_NOT_FOUND)
-        qk__store_close(tables);
-    return status == QK_ERR_NOT_FOUND ? QK_OK : status;
+    if (settings->scores)
+        QK_TRY(qk__store_scores(*tables, "main", settings->scores, err));
+    return qk__store_add(*tables, "main", settings->results, true, err);
 }
 
 qk_status qk__report_make(const qk_report_settings *settings, const qk__results *results,

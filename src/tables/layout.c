@@ -54,10 +54,9 @@ static const char *sql_type(const qk__store_column *c)
         [QK_COLUMN_TEXT] = "TEXT", [QK_COLUMN_INTEGER] = "INTEGER", [QK_COLUMN_REAL] = "REAL"};
     if (c->column)
         return TYPES[c->column->info.type];
-    static const char *const REALS[] = {"depth", "width", "value"}, *const INTEGERS[] = {
-                                                                        "head_id", "model_id",
-                                                                        "layer",   "q_head",
-                                                                        "k_head",  "tenth"};
+    static const char *const REALS[] = {"depth", "width", "value"},
+                             *const INTEGERS[] = {"head_id", "model_id", "layer",      "q_head",
+                                                  "k_head",  "tenth",    "query_heads"};
     for (size_t i = 0; i < sizeof REALS / sizeof *REALS; i++)
         if (strcmp(c->name, REALS[i]) == 0)
             return TYPES[QK_COLUMN_REAL];
@@ -234,17 +233,24 @@ static qk_status add_scores(qk__store_table *table, qk_error *err)
     return create(table, err);
 }
 
+static qk_status add_ablated(qk__store_table *table, qk_error *err)
+{
+    size_t capacity = 0;
+    table->fill = qk__fill_ablated;
+    QK_TRY(add_column(table, &capacity, (qk__store_column){.name = "model"}, err));
+    QK_TRY(add_column(table, &capacity, (qk__store_column){.name = "query_heads"}, err));
+    return create(table, err);
+}
+
 /* ---- all of them ------------------------------------------------------------------------ */
 
 /* Each is made of the tables before it. */
 static const struct {
     const char *name;
     qk_status (*add)(qk__store_table *table, qk_error *err);
-} MADE[] = {{"pc0", add_first_components},
-            {"head_ids", add_list},
-            {"head_numbers", add_numbers},
-            {"distance_map", add_distances},
-            {"scores", add_scores}};
+} MADE[] = {{"pc0", add_first_components}, {"head_ids", add_list},
+            {"head_numbers", add_numbers}, {"distance_map", add_distances},
+            {"scores", add_scores},        {"ablated", add_ablated}};
 enum { NUM_MADE = sizeof MADE / sizeof *MADE };
 
 static qk__store_table *begin_table(qk__store_set *set, const char *name)

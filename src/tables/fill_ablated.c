@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fills `ablated`: which model an ablation is of, which ablation_groups.csv does not say, and its query heads. */
+#include "base/error.h"
+#include "base/json_build.h"
+#include "tables/store.h"
+
+static qk_status add_ablation(qk__store_set *set, const qk__table_folder *source,
+                              const qk__manifest *of, qk_error *err)
+{
+    const char *model = qk__json_string(of->root, "model");
+    const int heads = qk__manifest_query_heads(of);
+    double strange = 0;
+    if (*model)
+        QK_TRY(qk__sql_number(set->store, &strange, err,
+                              "SELECT count(*) > 0 AND sum(model = %Q) = 0 FROM \"%w\".models",
+                              model, set->name));
+    if (strange > 0)
+        return qk__fail(err, QK_ERR_INCONSISTENT,
+                        "%s: ablation_groups.csv is of the model '%.100s', which the other "
+                        "tables do not have: give ablate --model-name, or another folder",
+                        source->folder, model);
+    return qk__sql_do(set->store, err, "INSERT INTO \"%w\".ablated VALUES (%Q, nullif(%d, 0))",
+                      set->name, model, heads);
+}
+
+static qk_status add_folder(qk__store_set *set, const qk__table_folder *source, qk_error *err)
+{
+    qk__path path;
+    bool there;
+    qk__manifest own;
+    QK_TRY(
+        qk__find_table_file(source, qk__find_table("ablation_groups.csv"), &path, &there, err));
+    if (!there)
+        return QK_OK;
+    QK_TRY(qk__path_in(&path, source->folder, "ablation", err));
+    QK_TRY(qk__manifest_read(&own, path.text, err));
+    qk_status status = add_ablation(set, source, own.root ? &own : &source->manifest, err);
+    qk__manifest_free(&own);
+    return status;
+}
+
+qk_status qk__fill_ablated(qk__store_table *table, qk_error *err)
+{
+    for (size_t i = 0; i < table->num_columns; i++)
+        table->columns[i].wanted = true;
+    for (size_t i = 0; i < table->set->num_sources; i++)
+        QK_TRY(add_folder(table->set, &table->set->sources[i], err));
+    return QK_OK;
+}
