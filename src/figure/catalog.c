@@ -118,11 +118,12 @@ static qk_status find_figures(const qk__subject *subject, qk__drawn_list *list, 
     of.ids = &list->ids;
     for (size_t f = 0, k = 0; (of.kind = next_kind(subject, &f, &k));)
         QK_TRY(ask_kind(&of, NULL, err));
-    for (size_t f = 0, k = 0; (of.kind = next_kind(subject, &f, &k));) {
-        qk_columns **found = &list->asked[list->num_asked++];
-        QK_TRY(ask_kind(&of, found, err));
-        add_kind(&of, &qk__figure_families[f], *found, list);
-    }
+    for (size_t f = 0, k = 0; (of.kind = next_kind(subject, &f, &k));)
+        QK_TRY(ask_kind(&of, &list->asked[list->num_asked++], err));
+    if (subject->tables) /* when all tables are read, all models are known */
+        QK_TRY(qk__find_model_ids(subject->tables, subject->results, &list->ids, err));
+    for (size_t f = 0, k = 0, i = 0; (of.kind = next_kind(subject, &f, &k));)
+        add_kind(&of, &qk__figure_families[f], list->asked[i++], list);
     return QK_OK;
 }
 
@@ -135,8 +136,6 @@ static qk_status take_list(const qk__subject *subject, qk__drawn_list *list, qk_
     list->asked = qk__calloc(kinds, sizeof(qk_columns *));
     if (!list->items || !list->asked)
         return qk__nomem(err);
-    if (subject->tables)
-        QK_TRY(qk__find_model_ids(subject->tables, subject->results, &list->ids, err));
     return find_figures(subject, list, err);
 }
 

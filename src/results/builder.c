@@ -20,11 +20,8 @@ void qk__builder_free(qk__builder *builder)
     qk__lookup_free(&builder->head_lookup);
     qk__series_free(&builder->components);
     qk__series_free(&builder->profile);
-    qk__series_free(&builder->weights);
-    qk__series_free(&builder->rope_pairs);
     qk__series_free(&builder->score_curve);
     qk__series_free(&builder->attention);
-    qk__series_free(&builder->at_lengths);
     qk__manifest_free(&builder->manifest);
     qk__manifest_free(&builder->ablation);
     *builder = (qk__builder){0};

@@ -55,7 +55,7 @@ struct qk__builder {
     qk__lookup head_lookup;
     size_t last_head; /* of the row before, which most often is that of this row */
 
-    qk__series components, profile, weights, rope_pairs, score_curve, attention, at_lengths;
+    qk__series components, profile, score_curve, attention;
 };
 
 void qk__builder_free(qk__builder *builder);
@@ -102,11 +102,8 @@ QK_MUST_CHECK qk_status qk__list_model(qk__builder *builder, const qk__listed_mo
 QK_MUST_CHECK qk_status qk__read_models(qk__builder *builder, qk_error *err);
 QK_MUST_CHECK qk_status qk__read_head_tables(qk__builder *builder, qk_error *err);
 QK_MUST_CHECK qk_status qk__read_series_tables(qk__builder *builder, qk_error *err);
-QK_MUST_CHECK qk_status qk__read_group_curves(qk__builder *builder, qk_error *err);
 /* distance_map and scores, by SQL; scores: the file of these, NULL: that in the folder. */
 QK_MUST_CHECK qk_status qk__ask_scores(qk__builder *builder, qk__store *tables, qk_error *err);
-QK_MUST_CHECK qk_status qk__ask_distances(qk__builder *builder, qk__store *tables,
-                                          qk_error *err);
 
 /* Then: names, labels, families, phases and slugs of the models; their heads; their curves. */
 QK_MUST_CHECK qk_status qk__finish_models(qk__builder *builder, qk_error *err);

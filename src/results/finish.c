@@ -143,28 +143,11 @@ static void set_profile(qk__result_head *head, const columns *all, size_t first,
     head->profile_bucket = all->index + first;
 }
 
-static void set_rope_pairs(qk__result_head *head, const columns *all, size_t first,
-                           size_t count)
-{
-    head->num_rope_pairs = count;
-    head->rope_wavelength = all->values[0] + first;
-    head->rope_energy_q = all->values[1] + first;
-    head->rope_energy_k = all->values[2] + first;
-    head->rope_score_share = all->values[3] + first;
-}
-
 static void set_scores(qk__result_head *head, const columns *all, size_t first, size_t count)
 {
     const double *const *values = all->values;
     head->scores = (qk__head_curve){
         count, values[0] + first, values[1] + first, {values[2] + first}, values[3] + first};
-}
-
-static void set_lengths(qk__result_head *head, const columns *all, size_t first, size_t count)
-{
-    head->num_lengths = count;
-    head->lengths = all->values[0] + first;
-    head->length_category = all->values[1] + first;
 }
 
 /* Cells come by rows, then by distance: those of the latest rows are the last that rise. */
@@ -217,51 +200,6 @@ static qk_status finish_series(qk__builder *builder, qk__series *series, bool ga
     return QK_OK;
 }
 
-/* ---- component weights: the mean over the heads of a model ------------------------------ */
-
-/* Dimensions of each model: as many as its longest head has. */
-static void count_dimensions(qk__builder *builder, const qk__series *series)
-{
-    for (size_t i = 0; i < series->count; i++) {
-        const qk__series_row *row = &series->rows[i];
-        qk__result_model *model = &builder->results->models[builder->heads[row->head].model];
-        if ((size_t)row->index >= model->num_components)
-            model->num_components = (size_t)row->index + 1;
-    }
-}
-
-static qk_status set_weights(qk__builder *builder, qk_error *err)
-{
-    qk__series *series = &builder->weights;
-    qk__results *results = builder->results;
-    qk__series_sort(series);
-    QK_TRY(check_series(builder, series, false, err)); /* so there are no more sums than rows */
-    count_dimensions(builder, series);
-    size_t total = 0;
-    for (size_t m = 0; m < results->num_models; m++)
-        total += results->models[m].num_components;
-    double *weights = qk__arena_alloc(builder->arena, total, sizeof *weights);
-    qk__mean *means = qk__calloc(total + 1, sizeof *means);
-    if (!weights || !means) {
-        free(means);
-        return qk__nomem(err);
-    }
-    for (size_t m = 0, start = 0; m < results->num_models; m++) {
-        results->models[m].component_weights = weights + start;
-        start += results->models[m].num_components;
-    }
-    for (size_t i = 0; i < series->count; i++) {
-        const qk__series_row *row = &series->rows[i];
-        size_t model = builder->heads[row->head].model;
-        const double *own = results->models[model].component_weights;
-        qk__mean_add(&means[(size_t)(own - weights) + (size_t)row->index], row->values[0]);
-    }
-    for (size_t i = 0; i < total; i++)
-        weights[i] = qk__mean_of(&means[i]);
-    free(means);
-    return QK_OK;
-}
-
 qk_status qk__finish_heads(qk__builder *builder, qk_error *err)
 {
     head_place *places = qk__calloc(builder->num_heads + 1, sizeof *places);
@@ -274,16 +212,9 @@ qk_status qk__finish_heads(qk__builder *builder, qk_error *err)
     if (status == QK_OK)
         status = finish_series(builder, &builder->profile, true, heads, set_profile, err);
     if (status == QK_OK)
-        status = set_weights(builder, err);
-    if (status == QK_OK)
-        status =
-            finish_series(builder, &builder->rope_pairs, false, heads, set_rope_pairs, err);
-    if (status == QK_OK)
         status = finish_series(builder, &builder->score_curve, true, heads, set_scores, err);
     if (status == QK_OK)
         status = finish_series(builder, &builder->attention, true, heads, set_attention, err);
-    if (status == QK_OK)
-        status = finish_series(builder, &builder->at_lengths, true, heads, set_lengths, err);
     free(places);
     free(heads);
     return status;

@@ -33,8 +33,6 @@ static qk_status ask_tables(qk__builder *builder, const char *scores, qk_error *
         status = qk__store_scores(tables, "main", scores, err);
     if (status == QK_OK)
         status = qk__ask_scores(builder, tables, err);
-    if (status == QK_OK)
-        status = qk__ask_distances(builder, tables, err);
     qk__store_close(&tables);
     return status;
 }
@@ -45,7 +43,6 @@ static qk_status read_all(qk__builder *builder, const char *scores, qk_error *er
     QK_TRY(qk__read_models(builder, err));
     QK_TRY(qk__read_head_tables(builder, err));
     QK_TRY(qk__read_series_tables(builder, err));
-    QK_TRY(qk__read_group_curves(builder, err));
     QK_TRY(read_title(builder, err));
     QK_TRY(qk__finish_models(builder, err));
     QK_TRY(qk__finish_heads(builder, err));

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a results folder says, in memory: its models in study order, their heads with every
- * number of the per-head tables, and the model-level curves. Figures and the report draw from
- * this and nothing else. read_results.c reads it; summaries.c sums it up, text_lengths.c says how long texts
+ * number of the per-head tables. read_results.c reads it; summaries.c sums it up, text_lengths.c says how long texts
  * are.
  *
  * The folder holds any of qk.csv, heads.csv, rotated.csv, head_metrics.csv, head_profile.csv,
- * head_distance.csv, head_component_weights.csv, stages.csv, rope_pairs.csv,
- * score_by_distance.csv, attention.csv, attention_profile.csv, in its folder `ablation`
- * ablation_heads.csv and ablation_groups.csv, and, from `qkscope study`, models.csv and
+ * stages.csv, score_by_distance.csv, attention.csv, attention_profile.csv, in its folder `ablation` ablation_heads.csv, and, from `qkscope study`, models.csv and
  * scores.csv (docs/study.md). A missing table leaves its numbers NaN and its counts 0; rows are
  * matched by (model, layer, q_head). */
 #ifndef QK_RESULTS_RESULTS_H
@@ -45,25 +42,10 @@ typedef struct qk__result_head {
     size_t num_profile;                          /* query buckets, by position */
     const double *profile_position, *profile_ap; /* [num_profile] */
     const int64_t *profile_bucket;               /* [num_profile]; heads of a model share it */
-    size_t num_rope_pairs;                       /* in rope_pairs.csv */
-    const double *rope_wavelength, *rope_energy_q, *rope_energy_k, *rope_score_share;
-    size_t num_lengths; /* in lengths.csv */
-    const double *lengths, *length_category;
-    qk__head_curve scores;    /* score_by_distance.csv */
+    qk__head_curve scores;                       /* score_by_distance.csv */
     qk__head_curve attention; /* attention_profile.csv: the latest rows, over uniform attention;
                                  predicted by mean vectors, then by the drift of keys */
 } qk__result_head;
-
-/* Plasticity over the distance between the keys and their lag behind the query, in buckets: the
- * mean over all heads of a model, weighted by pairs; NaN where no head has pairs. Where a side
- * would have more than 1,024 bins, 2, 4, ... become one and bucket_width grows with them;
- * negative lags are left out. */
-typedef struct qk__distance_map {
-    size_t columns, rows; /* distance bins, lag bins; 0: no table */
-    const double *ap;     /* [rows][columns] */
-    const double *pairs;  /* likewise, of all heads; 0 where ap is NaN */
-    double bucket_width;  /* tokens; NaN unknown */
-} qk__distance_map;
 
 typedef struct qk__result_model {
     const char *name;        /* the `model` column */
@@ -78,9 +60,6 @@ typedef struct qk__result_model {
     int last_layer;          /* of the model; where no file says it, the largest here */
     size_t num_heads;
     qk__result_head *heads; /* by layer, q_head */
-    qk__distance_map distances;
-    size_t num_components;           /* dimensions in head_component_weights.csv */
-    const double *component_weights; /* [num_components] mean over heads with weights */
 } qk__result_model;
 
 /* An external benchmark: a value per model (scores.csv), matched by name or label. Models of
@@ -90,25 +69,6 @@ typedef struct qk__score {
     const char *model, *family; /* family "" unknown */
     double *values;             /* [num_score_columns] */
 } qk__score;
-
-/* What a model loses while more and more of its heads are changed together: the groups of
- * ablation_groups.csv that are called "top N by COLUMN", of one change. */
-typedef struct qk__group_point {
-    double heads;
-    double delta, delta_lo, delta_hi; /* nats a token */
-    double random, random_least, random_most;
-} qk__group_point;
-typedef struct qk__group_curve {
-    const char *what, *column;     /* the change; the column with its sign: "-remove_loss" */
-    size_t count;                  /* 2 or more, not all of one number of heads */
-    const qk__group_point *points; /* [count] by heads */
-} qk__group_curve;
-typedef struct qk__group_curves {
-    const char *model; /* as the ablation's manifest has it, "" unknown */
-    int num_heads;     /* query heads of that model; 0 unknown */
-    size_t count;
-    const qk__group_curve *items; /* in order of appearance */
-} qk__group_curves;
 
 typedef struct qk__results {
     const char *title; /* of the study, "" = none */
@@ -123,7 +83,6 @@ typedef struct qk__results {
     const char **score_columns; /* numeric columns */
     size_t num_scores;
     qk__score *scores;
-    qk__group_curves groups;
 } qk__results;
 
 typedef struct qk__builder qk__builder; /* results while they are read: builder.h */
@@ -197,14 +156,6 @@ size_t qk__count_heads_with(const qk__result_model *model,
 
 double qk__mean_over_heads(const qk__result_model *model, const qk__field *field);
 
-/* Mean of |value| or value in each tenth of the depth: bin min(9, floor(10 depth)); NaN if
- * empty. */
-void qk__by_depth(const qk__result_model *model, const qk__field *field, bool magnitude,
-                  double means[QK__DEPTH_BINS]);
-/* The same in each of the first `layers` layers. */
-void qk__by_layer(const qk__result_model *model, const qk__field *field, bool magnitude,
-                  double *means, size_t layers);
-
 /* How much the numbers of a model rest on: rows of a head and kind, texts of a head, the fewest
  * and the median, NaN where no table tells; how many categories have a share, and how many of
  * these are uncertain. */
@@ -214,12 +165,6 @@ typedef struct qk__sizes {
 } qk__sizes;
 QK_MUST_CHECK qk_status qk__sizes_of(const qk__result_model *model, qk__sizes *sizes,
                                      qk_error *err);
-
-/* Means over the heads of all models of component pc; NaN where no head has it. */
-typedef struct qk__pc_means {
-    double ev, r_q, abs_r_k;
-} qk__pc_means;
-qk__pc_means qk__mean_of_pc(const qk__results *results, size_t pc);
 
 /* A number of models beside a score of theirs. */
 typedef struct qk__score_pairing {

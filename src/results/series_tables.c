@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables with several rows a head: head_profile.csv, head_component_weights.csv,
- * rope_pairs.csv, score_by_distance.csv, attention_profile.csv; and head_distance.csv, summed over heads. */
+/* Reads tables with several rows a head that the page shows: head_profile.csv, score_by_distance.csv,
+ * attention_profile.csv. */
 #include <math.h>
 #include <string.h>
 
@@ -22,11 +22,6 @@ typedef struct series_spec {
 static const series_spec PROFILE = {
     "head_profile.csv", "q_bucket", "query bucket", INT64_MIN, INT64_MAX,
     {"position", "ap"}, NULL};
-static const series_spec WEIGHTS = {"head_component_weights.csv", "component", "component",
-                                    .most = INT32_MAX, .values = {"component_weight"}};
-static const series_spec PAIRS = {
-    "rope_pairs.csv", "pair", "rotary pair", .most = INT32_MAX,
-    .values = {"wavelength", "energy_q", "energy_k", "score_share"}};
 static const series_spec CURVE = {
     "score_by_distance.csv", "bin", "bin", .most = INT32_MAX,
     .values = {"distance", "measured", "predicted", "standard_error"}};
@@ -48,9 +43,6 @@ static const series_spec ATTENTION = {"attention_profile.csv",
                                       .values = {"distance_first", "mass", "predicted_means",
                                                  "predicted_rotation", "distance_last",
                                                  "uniform"}};
-
-static const series_spec LENGTHS = {"lengths.csv",          "length", "length", 1, INT64_MAX,
-                                    {"length", "category"}, NULL};
 
 typedef struct series_columns {
     qk__id_columns ids;
@@ -76,7 +68,6 @@ static qk_status read_rows(qk__builder *builder, qk__csv_reader *csv, const seri
     series_columns columns;
     double values[MOST_READ];
     bool more;
-    int category;
     QK_TRY(find_series(csv, spec, &columns, err));
     QK_TRY(qk__series_begin(series, qk__reader_path(csv), spec->index_name, err));
     for (;;) {
@@ -88,12 +79,7 @@ static qk_status read_rows(qk__builder *builder, qk__csv_reader *csv, const seri
         QK_TRY(
             qk__reader_integer(csv, columns.index, spec->least, spec->most, &row.index, err));
         for (int i = 0; i < MOST_READ; i++)
-            if (spec == &LENGTHS && i == 1)
-                QK_TRY(qk__read_category(csv, columns.values[i], &category, err));
-            else
-                QK_TRY(qk__reader_number(csv, columns.values[i], &values[i], err));
-        if (spec == &LENGTHS)
-            values[1] = category;
+            QK_TRY(qk__reader_number(csv, columns.values[i], &values[i], err));
         if (spec->make)
             spec->make(values);
         memcpy(row.values, values, sizeof row.values);
@@ -114,63 +100,6 @@ static qk_status read_series(qk__builder *builder, const series_spec *spec, qk__
 qk_status qk__read_series_tables(qk__builder *builder, qk_error *err)
 {
     QK_TRY(read_series(builder, &PROFILE, &builder->profile, err));
-    QK_TRY(read_series(builder, &WEIGHTS, &builder->weights, err));
-    QK_TRY(read_series(builder, &PAIRS, &builder->rope_pairs, err));
     QK_TRY(read_series(builder, &CURVE, &builder->score_curve, err));
-    QK_TRY(read_series(builder, &LENGTHS, &builder->at_lengths, err));
     return read_series(builder, &ATTENTION, &builder->attention, err);
-}
-
-/* ---- distances -------------------------------------------------------------------------- */
-
-/* Rows of a model lie together; the last of them is of the last bins. */
-static qk_status set_map(qk__builder *builder, qk__result_model *model, const qk_columns *rows,
-                         qk_error *err)
-{
-    const int64_t *column = qk_columns_integers(rows, "distance_bin"),
-                  *row = qk_columns_integers(rows, "lag_bin");
-    const double *pairs = qk_columns_reals(rows, "n_pairs"), *ap = qk_columns_reals(rows, "ap"),
-                 *width = qk_columns_reals(rows, "width");
-    const size_t count = qk_columns_num_rows(rows);
-    qk__distance_map *map = &model->distances;
-    map->bucket_width = NAN;
-    if (count == 0)
-        return QK_OK;
-    map->columns = map->rows = 0;
-    for (size_t i = 0; i < count; i++) {
-        map->columns = (size_t)column[i] >= map->columns ? (size_t)column[i] + 1 : map->columns;
-        map->rows = (size_t)row[i] >= map->rows ? (size_t)row[i] + 1 : map->rows;
-    }
-    double *all_ap = qk__arena_alloc(builder->arena, map->rows * map->columns, sizeof *all_ap),
-           *all_pairs =
-               qk__arena_alloc(builder->arena, map->rows * map->columns, sizeof *all_pairs);
-    if (!all_ap || !all_pairs)
-        return qk__nomem(err);
-    for (size_t i = 0; i < map->rows * map->columns; i++)
-        all_ap[i] = NAN;
-    for (size_t i = 0; i < count; i++) {
-        all_ap[(size_t)row[i] * map->columns + (size_t)column[i]] = ap[i];
-        all_pairs[(size_t)row[i] * map->columns + (size_t)column[i]] = pairs[i];
-    }
-    map->ap = all_ap;
-    map->pairs = all_pairs;
-    map->bucket_width = width[0];
-    return QK_OK;
-}
-
-qk_status qk__ask_distances(qk__builder *builder, qk__store *tables, qk_error *err)
-{
-    for (size_t m = 0; m < builder->results->num_models; m++) {
-        qk__result_model *model = &builder->results->models[m];
-        qk_columns *rows;
-        QK_TRY(
-            qk__store_ask(tables, &rows, err,
-                          "SELECT distance_bin, lag_bin, 1.0 * n_pairs AS n_pairs, ap, width "
-                          "FROM distance_map WHERE model = %Q",
-                          model->name));
-        qk_status status = set_map(builder, model, rows, err);
-        qk_columns_free(&rows);
-        QK_TRY(status);
-    }
-    return QK_OK;
 }

@@ -119,44 +119,6 @@ double qk__mean_over_heads(const qk__result_model *model, const qk__field *field
     return qk__mean_of(&mean);
 }
 
-void qk__by_depth(const qk__result_model *model, const qk__field *field, bool magnitude,
-                  double means[QK__DEPTH_BINS])
-{
-    qk__depth_means sums = {0};
-    for (size_t i = 0; i < model->num_heads; i++)
-        qk__depth_add(&sums, model->heads[i].depth, pick(&model->heads[i], field, magnitude));
-    qk__depth_values(&sums, means);
-}
-
-void qk__by_layer(const qk__result_model *model, const qk__field *field, bool magnitude,
-                  double *means, size_t layers)
-{
-    for (size_t layer = 0; layer < layers; layer++) {
-        qk__mean sum = {0};
-        for (size_t i = 0; i < model->num_heads; i++)
-            if ((size_t)model->heads[i].layer == layer)
-                qk__mean_add(&sum, pick(&model->heads[i], field, magnitude));
-        means[layer] = qk__mean_of(&sum);
-    }
-}
-
-qk__pc_means qk__mean_of_pc(const qk__results *results, size_t pc)
-{
-    qk__mean ev = {0}, r_q = {0}, abs_r_k = {0};
-    for (size_t m = 0; m < results->num_models; m++) {
-        const qk__result_model *model = &results->models[m];
-        for (size_t i = 0; i < model->num_heads; i++) {
-            const qk__result_head *head = &model->heads[i];
-            if (pc >= head->num_pcs)
-                continue;
-            qk__mean_add(&ev, head->pc_ev[pc]);
-            qk__mean_add(&r_q, head->pc_r_q[pc]);
-            qk__mean_add(&abs_r_k, fabs(head->pc_r_k[pc]));
-        }
-    }
-    return (qk__pc_means){qk__mean_of(&ev), qk__mean_of(&r_q), qk__mean_of(&abs_r_k)};
-}
-
 /* ---- sizes ------------------------------------------------------------------------------ */
 
 qk_status qk__sizes_of(const qk__result_model *model, qk__sizes *sizes, qk_error *err)

@@ -17,6 +17,21 @@ enum { NUM_IDS = 5 }; /* head_id, model, layer, q_head, k_head */
 
 /* ---- rows ------------------------------------------------------------------------------- */
 
+/* Tables with several rows a head: the column that tells these apart, and whether it need not count from 0. */
+typedef struct index_column {
+    const char *table, *name, *what;
+    int64_t least;
+    bool gaps;
+} index_column;
+static const index_column INDEXES[] = {
+    {"qk", "pc", "component", 0, false},
+    {"head_component_weights", "component", "component", 0, false},
+    {"rope_pairs", "pair", "rotary pair", 0, false},
+    {"score_by_distance", "bin", "bin", 0, true},
+    {"attention_profile", "cell", "cell", 0, true},
+    {"lengths", "length", "length", 1, true},
+    {"head_profile", "q_bucket", "query bucket", INT64_MIN, true}};
+
 /* A file on its way into a table. */
 typedef struct filling {
     qk__store_table *table;
@@ -26,6 +41,10 @@ typedef struct filling {
     size_t *columns;
     size_t pc;
     qk__row_model model;
+    const index_column *index; /* NULL: it is not one of these */
+    size_t index_at;           /* column of the table */
+    int64_t head, last_head, last_index;
+    bool unordered; /* rows do not count up, head after head: one may be there twice, or lack */
 } filling;
 
 static qk_status find_columns(filling *f, qk_error *err)
@@ -33,7 +52,7 @@ static qk_status find_columns(filling *f, qk_error *err)
     const qk__store_table *table = f->table;
     for (size_t i = 0; i < table->num_columns; i++) {
         const qk__store_column *c = &table->columns[i];
-        bool id = table->of_heads && i < NUM_IDS;
+        bool id = table->of_heads && (i < NUM_IDS || (f->index && i == f->index_at));
         f->columns[i] = QK__NO_COLUMN;
         if (c->column && c->wanted)
             QK_TRY(qk__reader_find(f->csv, c->name, id, &f->columns[i], err));
@@ -67,8 +86,8 @@ static qk_status bind_ids(filling *f, qk_error *err)
     QK_TRY(qk__row_model_find(&f->model, f->table->set, f->csv, f->columns[1], err));
     for (size_t i = 0; i < 3; i++)
         QK_TRY(qk__reader_integer(f->csv, f->columns[2 + i], 0, QK__MAX_ID, &id[i], err));
-    sqlite3_bind_int64(f->insert, 1,
-                       (f->model.id << 2 * QK__ID_BITS) + (id[0] << QK__ID_BITS) + id[1]);
+    f->head = (f->model.id << 2 * QK__ID_BITS) + (id[0] << QK__ID_BITS) + id[1];
+    sqlite3_bind_int64(f->insert, 1, f->head);
     sqlite3_bind_text(f->insert, 2, f->model.name, -1, SQLITE_STATIC);
     for (int i = 0; i < 3; i++)
         sqlite3_bind_int64(f->insert, 3 + i, id[i]);
@@ -140,6 +159,66 @@ static qk_status fail_twice(filling *f, qk_error *err)
         path, before, row, f->model.name, ids[0], ids[1]);
 }
 
+/* Rows that count up are all there, each once; of others that is looked at when all are read. */
+static qk_status note_order(filling *f, qk_error *err)
+{
+    const bool more = f->head == f->last_head;
+    const int64_t expected = more ? f->last_index + 1 : 0;
+    int64_t index;
+    QK_TRY(qk__reader_integer(f->csv, f->columns[f->index_at], f->index->least,
+                              f->index->gaps ? INT64_MAX : INT32_MAX, &index, err));
+    f->unordered |= f->head < f->last_head ||
+                    (f->index->gaps ? more && index < expected : index != expected);
+    f->last_head = f->head;
+    f->last_index = index;
+    return QK_OK;
+}
+
+/* The first row that is of the same as the one before it, or stands behind one that lacks. */
+static const char WRONG_ROW[] =
+    "SELECT model, layer, q_head, i, row, expected, CASE WHEN i = before THEN row_before END "
+    "FROM "
+    "(SELECT model, layer, q_head, %s AS i, rowid + 1 AS row, lag(%s) OVER head AS before, "
+    "lag(rowid + 1) OVER head AS row_before, row_number() OVER head - 1 AS expected FROM "
+    "\"%w\".\"%w\" WINDOW head AS (PARTITION BY head_id ORDER BY %s, rowid)) "
+    "WHERE i = before OR (%d AND i <> expected) LIMIT 1";
+
+static qk_status fail_order(const filling *f, sqlite3_stmt *found, qk_error *err)
+{
+    const char *file = f->table->file->info.name, *what = f->index->what;
+    const char *model = (const char *)sqlite3_column_text(found, 0);
+    const int layer = sqlite3_column_int(found, 1), head = sqlite3_column_int(found, 2);
+    const long long index = sqlite3_column_int64(found, 3),
+                    row = sqlite3_column_int64(found, 4);
+    const long long expected = sqlite3_column_int64(found, 5),
+                    before = sqlite3_column_int64(found, 6);
+    if (before > 0)
+        return qk__fail(err, QK_ERR_INCONSISTENT,
+                        "%s: rows %lld and %lld are both of %s %lld: model '%.80s', layer %d, "
+                        "query head %d",
+                        file, before, row, what, index, model, layer, head);
+    return qk__fail(
+        err, QK_ERR_INCONSISTENT,
+        "%s: row %lld is of %s %lld, but no row is of %lld: model '%.80s', layer %d, "
+        "query head %d",
+        file, row, what, index, expected, model, layer, head);
+}
+
+static qk_status check_order(const filling *f, qk_error *err)
+{
+    const qk__store_set *set = f->table->set;
+    const char *index = f->index->name;
+    sqlite3_stmt *statement;
+    QK_TRY(qk__sql_make(set->store, &statement, err, WRONG_ROW, index, index, set->name,
+                        f->table->name, index, !f->index->gaps));
+    int code = sqlite3_step(statement);
+    qk_status status = code == SQLITE_DONE  ? QK_OK
+                       : code == SQLITE_ROW ? fail_order(f, statement, err)
+                                            : qk__sql_fail(set->store, code, err);
+    sqlite3_finalize(statement);
+    return status;
+}
+
 static qk_status add_row(filling *f, qk_error *err)
 {
     qk__store_table *table = f->table;
@@ -153,6 +232,8 @@ static qk_status add_row(filling *f, qk_error *err)
     for (size_t i = table->of_heads ? NUM_IDS : 0; i < table->num_columns; i++)
         if (f->columns[i] != QK__NO_COLUMN)
             QK_TRY(bind_field(f, i, err));
+    if (f->index)
+        QK_TRY(note_order(f, err));
     int code = sqlite3_step(f->insert);
     sqlite3_reset(f->insert);
     if (code == SQLITE_DONE)
@@ -193,14 +274,25 @@ static qk_status fill_from(filling *f, qk_error *err)
     return QK_OK;
 }
 
+static void find_index(filling *f)
+{
+    for (size_t i = 0; i < sizeof INDEXES / sizeof *INDEXES; i++)
+        if (strcmp(INDEXES[i].table, f->table->name) == 0)
+            f->index = &INDEXES[i];
+    for (size_t i = 0; f->index && i < f->table->num_columns; i++)
+        if (strcmp(f->table->columns[i].name, f->index->name) == 0)
+            f->table->columns[f->index_at = i].wanted = true;
+}
+
 qk_status qk__fill_csv(qk__store_table *table, qk_error *err)
 {
-    filling f = {.table = table, .pc = QK__NO_COLUMN};
+    filling f = {.table = table, .pc = QK__NO_COLUMN, .last_head = -1};
     qk__store *t = table->set->store;
     qk_status status = QK_OK;
     table->columns[0].wanted = true;
     for (size_t i = 0; i < NUM_IDS && table->of_heads; i++)
         table->columns[i].wanted = true;
+    find_index(&f);
     f.columns = qk__calloc(table->num_columns, sizeof *f.columns);
     if (!f.columns)
         return qk__nomem(err);
@@ -210,6 +302,8 @@ qk_status qk__fill_csv(qk__store_table *table, qk_error *err)
         status = qk__sql_do(t, err, "BEGIN");
     if (status == QK_OK)
         status = fill_from(&f, err);
+    if (status == QK_OK && f.unordered)
+        status = check_order(&f, err);
     sqlite3_finalize(f.insert);
     if (!sqlite3_get_autocommit(t->db)) {
         qk_status ended = qk__sql_do(t, status == QK_OK ? err : NULL,

@@ -73,34 +73,16 @@ static json_t *dump_head(const qk__result_head *head)
                      dump_attention(&head->attention));
 }
 
-static json_t *grid(const double *values, size_t rows, size_t columns)
-{
-    json_t *array = json_array();
-    for (size_t i = 0; i < rows; i++)
-        json_array_append_new(array, numbers(values + i * columns, columns));
-    return array;
-}
-
-static json_t *dump_map(const qk__distance_map *map)
-{
-    return json_pack("{sI sI so so so}", "rows", (json_int_t)map->rows, "columns",
-                     (json_int_t)map->columns, "ap", grid(map->ap, map->rows, map->columns),
-                     "pairs", grid(map->pairs, map->rows, map->columns), "bucket_width",
-                     number(map->bucket_width));
-}
-
 static json_t *dump_model(const qk__result_model *model)
 {
     json_t *heads = json_array();
     for (size_t i = 0; i < model->num_heads; i++)
         json_array_append_new(heads, dump_head(&model->heads[i]));
-    return json_pack("{so so so so so so si si so so so}", "name", text(model->name), "label",
+    return json_pack("{so so so so so so si si so}", "name", text(model->name), "label",
                      text(model->label), "family", text(model->family), "phase",
                      text(model->phase), "source", text(model->source), "slug",
                      text(model->slug), "family_index", model->family_index, "phase_index",
-                     model->phase_index, "heads", heads, "distances",
-                     dump_map(&model->distances), "component_weights",
-                     numbers(model->component_weights, model->num_components));
+                     model->phase_index, "heads", heads);
 }
 
 static json_t *dump_scores(const qk__results *results)

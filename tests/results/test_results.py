@@ -155,15 +155,12 @@ def test_heads_are_in_order(results):
 
 
 def test_components_and_profiles(study, results):
-    qk, profile, weights = (by_head(study / f"{name}.csv") for name in ("qk", "head_profile", "head_component_weights"))
+    qk, profile = (by_head(study / f"{name}.csv") for name in ("qk", "head_profile"))
     for key, head in heads_in(results):
         for table, pairs in ((qk, {"pc_ev": "explained_variance", "pc_r_q": "r_q", "pc_r_k": "r_k"}), (
                 profile, {"profile_position": "position", "profile_ap": "ap", "profile_bucket": "q_bucket"})):
             for name, column in pairs.items():
                 assert head[name] == [row[column] for row in table.get(key, [])]
-    for model in results["models"]:
-        mine = [[row["component_weight"] for row in rows] for (name, *_), rows in weights.items() if name == model["name"]]
-        same(model["component_weights"], np.mean(mine, axis=0) if mine else [])
 
 
 def test_attention_of_the_latest_rows(tmp_path):
@@ -191,31 +188,15 @@ def test_attention_of_the_latest_rows(tmp_path):
     refuse(tmp_path, "attention_profile.csv", "there is no column 'uniform'")
 
 
-def test_distances(study, results):
-    table = read_csv(study / "head_distance.csv")
-    for model in results["models"]:
-        rows, found = [row for row in table if row["model"] == model["name"]], model["distances"]
-        assert (found["rows"] == found["columns"] == 0) == (not rows)
-        if rows:
-            at = tuple(np.array([[row["lag_bin"], row["distance_bin"]] for row in rows]).T)
-            sums, pairs = (np.zeros((at[0].max() + 1, at[1].max() + 1)) for _ in range(2))
-            np.add.at(sums, at, [row["ap"] * row["n_pairs"] for row in rows])
-            np.add.at(pairs, at, [row["n_pairs"] for row in rows])
-            with np.errstate(invalid="ignore"):
-                same(found["ap"], sums / pairs)
-            same(found["pairs"], pairs, 0)
-            assert found["bucket_width"] > 0
-
 
 def test_order_of_rows_does_not_matter(study, results, tmp_path):
     shutil.copytree(study, tmp_path / "shuffled")
     rng = np.random.default_rng(1)
-    for name in ["qk.csv", "head_profile.csv", "head_component_weights.csv", *TABLES]:
+    for name in ["qk.csv", "head_profile.csv", *TABLES]:
         with open(study / name, newline="") as file:
             header, *rows = csv.reader(file)
         write(tmp_path / "shuffled", name, header, *(rows[i] for i in rng.permutation(len(rows))))
     for a, b in zip(read(tmp_path / "shuffled")["models"], results["models"], strict=True):
-        same(a.pop("component_weights"), b["component_weights"])
         assert a == {key: value for key, value in b.items() if key in a}
 
 
@@ -235,15 +216,13 @@ def test_without_a_list_of_models(study, results, tmp_path):
         assert model["heads"] == listed["heads"]
 
 
-@pytest.mark.parametrize("present", ["qk.csv", "heads.csv", "rotated.csv", "head_metrics.csv",
-                                     "head_profile.csv", "head_component_weights.csv"])
+@pytest.mark.parametrize("present", ["qk.csv", "heads.csv", "rotated.csv", "head_metrics.csv", "head_profile.csv"])
 def test_one_table_alone(study, results, tmp_path, present):
     shutil.copy(study / present, tmp_path / present)
     found = read(tmp_path)
     columns = TABLES.get(present, COMPONENT if present == "qk.csv" else "").split()
     for model in found["models"]:
         listed = next(m for m in results["models"] if m["name"] == model["name"])
-        assert bool(model["component_weights"]) == (present == "head_component_weights.csv")
         for head in model["heads"]:
             full = next(h for h in listed["heads"] if (h["layer"], h["q_head"]) ==
                         (head["layer"], head["q_head"]))
@@ -320,40 +299,8 @@ def test_depth_counts_from_the_last_layer_that_is_known(tmp_path):
     assert depths() == [[0.25, 0.25], [0.5, 1], [0]]
 
 
-def distance_rows(folder, *rows):
-    write_heads(folder, ["m", 0, 0, 0])
-    write(folder, "head_distance.csv", [*IDS, "distance_bin", "lag_bin", "n_pairs", "ap"], *rows)
 
 
-def test_many_bins_are_merged(tmp_path):
-    distance_rows(tmp_path, ["m", 0, 0, 0, 0, 0, 1, 0.5], ["m", 0, 0, 0, 5, 3, 3, 0.1],
-                  ["m", 0, 0, 0, 6, 5, 1, 0.3], ["m", 0, 0, 0, 7, 4, 1, 0.9],
-                  ["m", 0, 0, 0, 1, 4095, 2, 1])
-    write_heads(tmp_path, ["m", 0, 0, 0], name="head_metrics.csv", columns=["bucket_width"],
-                values=[8])
-    found = read(tmp_path)["models"][0]["distances"]
-    assert (found["columns"], found["rows"], found["bucket_width"]) == (2, 1024, 32)
-    same(found["ap"][0], [0.5, 0.1])
-    same(found["ap"][1], [None, 0.6])
-    same(found["ap"][1023], [1, None])
-    assert sum(map(sum, found["pairs"])) == 8
-
-
-def test_huge_and_negative_bins(tmp_path):
-    distance_rows(tmp_path, ["m", 0, 0, 0, 0, -3, 1, 0.5], ["m", 0, 0, 0, 2**53, 2**52, 1, 0.5],
-                  ["m", 0, 0, 0, 1, 1, 0, ""])
-    found = read(tmp_path)["models"][0]["distances"]
-    assert found["columns"] <= 1024 and found["rows"] <= 1024
-    assert sum(map(sum, found["pairs"])) == 1 and found["bucket_width"] is None
-
-
-def test_bucket_widths_that_differ(tmp_path):
-    distance_rows(tmp_path, ["m", 0, 0, 0, 0, 0, 1, 0.5])
-    ids = [*IDS, "bucket_width"]
-    for widths, expected in [((8, 8), 8), ((8, ""), 8), ((8, 9), None), (("", ""), None)]:
-        write(tmp_path, "head_metrics.csv", ids, ["m", 0, 0, 0, widths[0]],
-              ["m", 0, 1, 0, widths[1]])
-        assert read(tmp_path)["models"][0]["distances"]["bucket_width"] == expected
 
 
 def test_profile_is_in_order_of_position(tmp_path):
@@ -365,13 +312,6 @@ def test_profile_is_in_order_of_position(tmp_path):
     assert head["profile_position"] == [5, 5, 7, None]
     assert head["profile_ap"] == [0.2, None, 0.3, 0.1]
 
-
-def test_heads_of_different_dimension(tmp_path):
-    write(tmp_path, "head_component_weights.csv", [*IDS, "component", "component_weight"],
-          ["m", 0, 0, 0, 0, 1], ["m", 0, 1, 0, 0, 0.5], ["m", 0, 1, 0, 1, 0.5],
-          ["m", 0, 2, 0, 0, ""], ["m", 0, 2, 0, 1, ""], ["m", 0, 2, 0, 2, ""], ["z", 0, 0, 0, 0, 2])
-    m, z = read(tmp_path)["models"]
-    assert m["component_weights"] == [0.75, 0.5, None] and z["component_weights"] == [2]
 
 
 # ---- scores ----------------------------------------------------------------------------------
@@ -416,7 +356,6 @@ def test_nothing_there(tmp_path):
 COLUMNS = [
     ("qk.csv", [*IDS, "pc"], ["r_q", "mu_k"]), ("heads.csv", IDS, ["ev0"]), ("rotated.csv", IDS, ["omega"]),
     ("head_metrics.csv", IDS, ["ap_drop", "bucket_width"]), ("head_profile.csv", [*IDS, "q_bucket", "position", "ap"], []),
-    ("head_component_weights.csv", [*IDS, "component", "component_weight"], []),
     ("models.csv", ["model"], ["other"]), ("scores.csv", ["model"], ["other"])]
 
 
@@ -461,7 +400,6 @@ WRONG = [
     ({"qk.csv": [f"{HEAD},pc", "m,0,7,0,0", "m,0,7,0,1", "m,0,7,0,0"]}, "qk.csv: rows 2 and 4", "query head 7"),
     ({"qk.csv": [f"{HEAD},pc", "m,0,7,0,0", "m,0,7,0,2"]}, "qk.csv: row 3 is of component 2, but no row is of 1"),
     ({"head_profile.csv": [f"{HEAD},q_bucket,position,ap", "m,0,7,0,1,1,1", "m,0,7,0,1,1,1"]}, "head_profile.csv: rows 2 and 3"),
-    ({"head_component_weights.csv": [f"{HEAD},component,component_weight", "m,0,7,0,0,1", "m,0,7,0,0,1"]}, "rows 2 and 3"),
     ({"heads.csv": [HEAD, "m,0,3,1"], "rotated.csv": [HEAD, "m,0,3,0"]}, "rotated.csv: row 2: key head 0", "is 1 in another"),
     ({"heads.csv": [HEAD, "m,0,0,0"], "models.csv": ["model", "n"]}, "heads.csv: row 2, column 'model': 'm' is not in"),
     ({"models.csv": ["model", "n", "m", "n"]}, "models.csv: row 4", "'n'"),

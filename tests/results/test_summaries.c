@@ -75,45 +75,6 @@ static void far_from_zero(void **state)
     assert_true(fabs(s.sd / (0x1p-10 * sqrt(COUNT / (COUNT - 1.0))) - 1) < 1e-15);
 }
 
-static void depths(void **state)
-{
-    (void)state;
-    enum { COUNT = 21 };
-    qk__result_head heads[COUNT];
-    double values[COUNT], means[QK__DEPTH_BINS];
-    for (int i = 0; i < COUNT; i++)
-        values[i] = i == 4 || i == 5 || i == 7 ? NAN : -i;
-    qk__result_model model = make_model(heads, values, COUNT);
-    qk__by_depth(&model, qk__find_field("r_k"), false, means);
-    assert_true(means[0] == -0.5 && means[1] == -2.5 && isnan(means[2]) && means[3] == -6);
-    assert_true(means[8] == -16.5 && means[9] == -19);
-    qk__by_depth(&model, qk__find_field("r_k"), true, means);
-    assert_true(means[0] == 0.5 && isnan(means[2]) && means[9] == 19);
-    model.num_heads = 0;
-    qk__by_depth(&model, qk__find_field("r_k"), true, means);
-    assert_true(isnan(means[0]) && isnan(means[9]));
-}
-
-static void components(void **state)
-{
-    (void)state;
-    const double one[] = {0.5, NAN}, two[] = {0.25}, minus[] = {-0.25}, none[] = {NAN, NAN};
-    qk__result_head heads[] = {
-        {.num_pcs = 2, .pc_ev = one, .pc_r_q = one, .pc_r_k = none},
-        {.num_pcs = 1, .pc_ev = two, .pc_r_q = two, .pc_r_k = minus},
-        {.num_pcs = 0},
-    };
-    qk__result_model models[] = {{.num_heads = 1, .heads = heads},
-                                 {.num_heads = 2, .heads = heads + 1}};
-    qk__results results = {.num_models = 2, .models = models};
-    qk__pc_means m = qk__mean_of_pc(&results, 0);
-    assert_true(m.ev == 0.375 && m.r_q == 0.375 && m.abs_r_k == 0.25);
-    m = qk__mean_of_pc(&results, 1);
-    assert_true(isnan(m.ev) && isnan(m.r_q) && isnan(m.abs_r_k));
-    m = qk__mean_of_pc(&results, SIZE_MAX);
-    assert_true(isnan(m.ev));
-}
-
 static void lines(void **state)
 {
     (void)state;
@@ -138,9 +99,10 @@ static void lines(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(field_table),   cmocka_unit_test(spreads),
-        cmocka_unit_test(far_from_zero), cmocka_unit_test(depths),
-        cmocka_unit_test(components),    cmocka_unit_test(lines),
+        cmocka_unit_test(field_table),
+        cmocka_unit_test(spreads),
+        cmocka_unit_test(far_from_zero),
+        cmocka_unit_test(lines),
     };
     return cmocka_run_group_tests_name("summaries", tests, NULL, NULL);
 }

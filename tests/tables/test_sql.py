@@ -100,6 +100,7 @@ def test_models_in_the_order_of_their_list(qkscope, tmp_path):
     assert ask(qkscope, tmp_path, "select label, depth from head_numbers") == [{"label": "A", "depth": 0.25}, {"label": "b", "depth": 0}]
 
 
+WEIGHTS = f"{HEAD},component,component_weight"
 DISTANCES = f"{HEAD},distance_bin,lag_bin,n_pairs,ap"
 
 
@@ -145,12 +146,15 @@ def test_scores_are_of_the_models_here(qkscope, tmp_path):
     ("distance_map", [DISTANCES, *(f"{m},0,0,0,1023,1023,1,0.5" for m in range(70))], "row 66: the distance tables of all models have more than"),
     ("distance_map", [DISTANCES, "m,0,0,0,-1,0,1,1"], "row 2, column 'distance_bin'"), ("distance_map", [HEAD, "m,0,0,0"], "no column 'distance_bin'"),
     ("distance_map", [DISTANCES, "m,0,0,0,1,0,1,x"], "row 2, column 'ap'"),
+    ("head_component_weights", [WEIGHTS, "m,0,0,0,0,1", "m,0,0,0,1,1", "m,0,0,0,0,1"], "rows 2 and 4 are both of component 0: model 'm', layer 0, query head 0"),
+    ("head_component_weights", [WEIGHTS, "m,0,1,0,0,1", "m,0,0,0,0,1", "m,0,0,0,2,1"], "row 4 is of component 2, but no row is of 1"),
+    ("head_component_weights", [WEIGHTS, "m,0,0,0,-1,1"], "row 2, column 'component'"), ("head_component_weights", [HEAD], "no column 'component'"),
     ("scores", ["model,x", "m,1", "n,2", "m,3"], "rows 2 and 4 are both of model 'm'"), ("scores", ["name,x", "m,1"], "no column 'model'"),
     ("scores", ["model,x", "m,1", "n,2 of 3"], "row 3, column 'x': '2 of 3' is not a number: leave the field empty"),
     ("scores", ["model,x,x", "m,1,2"], "columns 2 and 3 are both 'x'")])
-def test_wrong_tables_that_are_not_kept_as_they_are(qkscope, tmp_path, table, lines, words):
+def test_wrong_tables(qkscope, tmp_path, table, lines, words):
     write(tmp_path, "heads.csv", HEAD)
-    write(tmp_path, {"scores": "scores.csv"}.get(table, "head_distance.csv"), *lines)
+    write(tmp_path, {"distance_map": "head_distance"}.get(table, table) + ".csv", *lines)
     assert words in qkscope("sql", tmp_path, f"select * from {table}", expect=1).err
 
 
