@@ -345,9 +345,8 @@ static qk_status open_tables(const qk_report_settings *settings, qk__store **tab
                              qk_error *err)
 {
     QK_TRY(qk__store_open(tables, &settings->context, err));
-    if (settings->scores)
-        QK_TRY(qk__store_scores(*tables, "main", settings->scores, err));
-    return qk__store_add(*tables, "main", settings->results, true, err);
+    QK_TRY(qk__store_add(*tables, "main", settings->results, true, err));
+    return settings->scores ? qk__store_scores(*tables, "main", settings->scores, err) : QK_OK;
 }
 
 qk_status qk__report_make(const qk_report_settings *settings, const qk__results *results,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Results while their tables are read. builder.c leads: it keeps models and heads in order of
- * appearance and finds them by name and by ids. models.c, head_tables.c, series_tables.c,
- * group_curves.c and scores.c each take in some of the tables; finish.c, and models.c for names,
+ * appearance and finds them by name and by ids. models.c, head_tables.c and series_tables.c each take in some of the
+ * tables, scores.c asks for scores; finish.c, and models.c for names,
  * then put everything into the arrays of the results. */
 #ifndef QK_RESULTS_BUILDER_H
 #define QK_RESULTS_BUILDER_H

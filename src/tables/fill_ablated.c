@@ -9,7 +9,7 @@ static qk_status add_ablation(qk__store_set *set, const qk__table_folder *source
 {
     const char *model = qk__json_string(of->root, "model");
     const int heads = qk__manifest_query_heads(of);
-    double strange = 0;
+    double strange = 0, most = 0;
     if (*model)
         QK_TRY(qk__sql_number(set->store, &strange, err,
                               "SELECT count(*) > 0 AND sum(model = %Q) = 0 FROM \"%w\".models",
@@ -19,6 +19,12 @@ static qk_status add_ablation(qk__store_set *set, const qk__table_folder *source
                         "%s: ablation_groups.csv is of the model '%.100s', which the other "
                         "tables do not have: give ablate --model-name, or another folder",
                         source->folder, model);
+    QK_TRY(qk__sql_number(set->store, &most, err,
+                          "SELECT max(heads) FROM \"%w\".ablation_groups", set->name));
+    if (heads > 0 && most > heads)
+        return qk__fail(err, QK_ERR_INCONSISTENT,
+                        "%s: ablation_groups.csv, column 'heads': %.0f, and the model has %d",
+                        source->folder, most, heads);
     return qk__sql_do(set->store, err, "INSERT INTO \"%w\".ablated VALUES (%Q, nullif(%d, 0))",
                       set->name, model, heads);
 }

@@ -117,7 +117,7 @@ static qk_status check_tables(const qk__store_set *set, const qk__table_folder *
                               qk_error *err)
 {
     qk__path path;
-    bool there = set->scores || qk__is_file_in(source->folder, "scores.csv");
+    bool there = qk__is_file_in(source->folder, "scores.csv");
     for (size_t i = 0; i < set->num_tables && !there; i++)
         if (set->tables[i].file)
             QK_TRY(qk__find_table_file(source, set->tables[i].file, &path, &there, err));
