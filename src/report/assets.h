@@ -15,6 +15,8 @@ typedef struct qk__asset {
 extern const qk__asset qk__asset_style;    /* assets/report.css */
 extern const qk__asset qk__asset_script;   /* assets/js, joined */
 extern const qk__asset qk__asset_chart;    /* Chart.js */
+extern const qk__asset qk__asset_top;      /* assets/top.html */
+extern const qk__asset qk__asset_first;    /* assets/first.html */
 extern const qk__asset qk__asset_findings; /* assets/findings.html */
 extern const qk__asset qk__asset_methods;  /* assets/methods.html */
 extern const qk__asset qk__asset_map;      /* assets/map.html */

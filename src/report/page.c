@@ -282,18 +282,6 @@ void qk__put(qk__page *page, const char *selector, const char *fmt, ...)
     va_end(words.args);
 }
 
-void qk__put_lines(qk__page *page, const char *selector, const char *text)
-{
-    for (size_t size; *text; text += size + (text[size] == '\n')) {
-        size = strcspn(text, "\n");
-        if (selector)
-            qk__put(page, selector, "%.*s", (int)size, text);
-        else
-            put_escaped(page, text, size, SIZE_MAX);
-        qk__page_markup(page, selector ? "" : "\n");
-    }
-}
-
 /* ---- JSON and pictures ------------------------------------------------------------------ */
 
 json_t *qk__clean_text(const char *text)

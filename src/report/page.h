@@ -55,9 +55,6 @@ void qk__say(qk__page *page, const char *fmt, ...) __attribute__((format(printf,
 /* A whole element with such text; its selector takes no arguments. */
 void qk__put(qk__page *page, const char *selector, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-/* Each line of a text as such an element, or with its end where selector is NULL. */
-void qk__put_lines(qk__page *page, const char *selector, const char *text);
-
 /* Markup that is ours. */
 void qk__page_markup(qk__page *page, const char *markup);
 void qk__page_bytes(qk__page *page, const void *data, size_t size);

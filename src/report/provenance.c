@@ -242,29 +242,3 @@ const char *qk__provenance_capture(const qk__provenance *provenance, const char 
     const json_t *entry = qk__provenance_run(provenance, name, label);
     return entry ? qk__json_string(entry, "capture") : NULL;
 }
-
-static int compare_texts(const void *a, const void *b)
-{
-    return strcmp(json_string_value(*(json_t *const *)a),
-                  json_string_value(*(json_t *const *)b));
-}
-
-json_t *qk__provenance_list(const qk__provenance *provenance, const char *member)
-{
-    size_t i, count = json_array_size(provenance->runs), used = 0;
-    const json_t *run;
-    json_t **texts = qk__calloc(count + 1, sizeof *texts), *list = texts ? json_array() : NULL;
-    json_array_foreach(provenance->runs, i, run)
-    {
-        json_t *text = json_object_get(run, member);
-        if (texts && *json_string_value(text))
-            texts[used++] = text;
-    }
-    if (texts)
-        qsort(texts, used, sizeof *texts, compare_texts);
-    for (i = 0; i < used; i++)
-        if (i == 0 || compare_texts(&texts[i - 1], &texts[i]) != 0)
-            list = qk__json_append(list, json_incref(texts[i]));
-    free(texts);
-    return list;
-}

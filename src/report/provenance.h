@@ -41,8 +41,4 @@ const json_t *qk__provenance_run(const qk__provenance *provenance, const char *n
 const json_t *qk__provenance_stages(const qk__provenance *provenance, const char *name,
                                     const char *label);
 
-/* The distinct texts of a member over all runs, ascending, without ""; a new array, NULL when out
- * of memory. */
-json_t *qk__provenance_list(const qk__provenance *provenance, const char *member);
-
 #endif

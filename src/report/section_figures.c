@@ -253,26 +253,6 @@ static size_t room_for_collages(const gallery *g)
     return used + LEAST_ROOM < PAGE_BYTES ? PAGE_BYTES - used : LEAST_ROOM;
 }
 
-static void put_failures(qk__page *page, const qk__report *report)
-{
-    const qk__drawn_list *drawn = report->drawn;
-    size_t failed = 0;
-    for (size_t i = 0; i < drawn->count; i++) {
-        const qk__drawn *d = &drawn->items[i];
-        if (d->status == QK_OK)
-            continue;
-        if (failed++ == 0) {
-            qk__open(page, "div.failed[role=note]");
-            qk__put(page, "h3", "Figures that could not be drawn");
-            qk__put(page, "p", "%zu of %zu:", report->outcome->num_failed, drawn->count);
-            qk__open(page, "ul");
-        }
-        qk__put(page, "li", "`%s`: %s", d->name,
-                d->message ? d->message : qk_status_text(d->status));
-    }
-    qk__close(page, failed ? "ul div" : "");
-}
-
 void qk__section_figures(qk__page *page, const qk__report *report)
 {
     gallery g = {.page = page, .report = report};
@@ -289,7 +269,6 @@ void qk__section_figures(qk__page *page, const qk__report *report)
         family_figures(&g, NULL, qk__num_figure_families); /* collages without other figures */
     if (page->out.size == before)
         qk__put(page, "p.empty", "No figure applies to these results.");
-    put_failures(page, report);
     qk__section_files(page, report, &g.collages);
     free(g.items);
     qk__collages_free(&g.collages);

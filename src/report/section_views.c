@@ -6,7 +6,6 @@
 
 #include "base/base64.h"
 #include "base/json_build.h"
-#include "report/next_commands.h"
 #include "report/sections.h"
 
 enum { DIGITS = 5 };
@@ -126,7 +125,6 @@ static json_t *curves(const qk__report *report)
 void qk__section_views(qk__page *page, const qk__report *report)
 {
     qk__page_json(page, "qk-views",
-                  json_pack("{s:o, s:o, s:o}", "points", points(report), "curves",
-                            curves(report), "commands", qk__commands_by_table()),
+                  json_pack("{s:o, s:o}", "points", points(report), "curves", curves(report)),
                   DIGITS);
 }

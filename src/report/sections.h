@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sections of the page, each in its file: section_overview.c, section_findings.c, section_summary.c,
- * section_figures.c with section_files.c, section_manifest.c, section_data.c and section_views.c (for programs); next_commands.c is a part of the first and of the last. A table in
- * section_top.c puts them in order, and makes their frames, with headings. */
+/* What C writes of the page: the frame (section_top.c), numbers and figures, which need no scripts (section_summary.c,
+ * section_figures.c with section_files.c), and blocks of JSON for the scripts (section_said.c, section_data.c,
+ * section_views.c). */
 #ifndef QK_REPORT_SECTIONS_H
 #define QK_REPORT_SECTIONS_H
 
-#include <math.h>
-
-#include <qkscope/analysis.h>
 #include <qkscope/report.h>
 
 #include "figure/catalog.h"
@@ -39,13 +36,10 @@ typedef struct qk__report {
 
 void qk__write_document(qk__page *page, const qk__report *report);
 
-/* The first screen: what was analysed, how far it can be trusted, what stands out, all heads. */
-void qk__section_overview(qk__page *page, const qk__report *report);
-void qk__section_findings(qk__page *page, const qk__report *report);
 void qk__section_summary(qk__page *page, const qk__report *report);
 void qk__section_figures(qk__page *page, const qk__report *report);
-void qk__section_methods(qk__page *page, const qk__report *report);
-void qk__section_manifest(qk__page *page, const qk__report *report);
+/* What the scripts put into words: a JSON block. */
+void qk__section_said(qk__page *page, const qk__report *report);
 /* What can be saved from the page, and where on a collage which head is: a JSON block. Needs the
  * collages that are shown. */
 void qk__section_files(qk__page *page, const qk__report *report, const qk__collages *collages);
@@ -57,9 +51,6 @@ void qk__section_scripts(qk__page *page, const qk__report *report);
 /* What scripts colour by: the colours of the figures, at equal steps from low to high. */
 json_t *qk__scale_json(const qk__scale *scale);
 
-/* How sure a finding is, before its claim. */
-void qk__verdict_badge(qk__page *page, qk__verdict verdict);
-
 /* How many checkpoints the study is of; 0: it is of models, or of one checkpoint. */
 static inline size_t qk__num_checkpoints(const qk__results *results)
 {
@@ -69,18 +60,6 @@ static inline size_t qk__num_checkpoints(const qk__results *results)
 static inline const char *qk__label(const qk__result_model *model)
 {
     return *model->label ? model->label : "(no name)";
-}
-
-static inline bool qk__has_few_rows(const qk__result_head *head)
-{
-    return head->n_q < QK_FEW_ROWS || head->n_k < QK_FEW_ROWS;
-}
-
-/* As a run warns of (analysis.c). */
-static inline bool qk__is_led_by_few_texts(const qk__result_head *head)
-{
-    return head->v.texts >= QK_FEW_TEXTS && head->v.effective_texts < head->v.texts &&
-           isnan(head->v.category_probability);
 }
 
 #endif

@@ -181,11 +181,6 @@ void qk__headlines_free(qk__headlines *headlines)
     *headlines = (qk__headlines){0};
 }
 
-const qk__headline *qk__headline_of_all(const qk__headlines *headlines)
-{
-    return headlines->count ? &headlines->rows[headlines->count - 1] : NULL;
-}
-
 double qk__headline_value(const qk__headline *row, const char *name)
 {
     for (size_t c = 0; row && c < QK__NUM_HEADLINES; c++)

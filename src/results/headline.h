@@ -49,8 +49,7 @@ QK_MUST_CHECK qk_status qk__headlines_compute(const qk__results *results,
                                               qk__headlines *headlines, qk_error *err);
 void qk__headlines_free(qk__headlines *headlines);
 
-/* The row of all models, and a value of a row by name. */
-const qk__headline *qk__headline_of_all(const qk__headlines *headlines);
+/* A value of a row by name. */
 double qk__headline_value(const qk__headline *row, const char *name);
 
 #endif

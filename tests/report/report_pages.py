@@ -7,6 +7,7 @@ import re
 import shutil
 import stat
 import struct
+import subprocess
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,15 +35,8 @@ def plain(markup):
 
 
 def findings(page):
-    out = {}
-    for name, verdict, body in re.findall(
-            r'<li class="finding" data-finding="([^"]*)" data-verdict="([^"]*)">(.*?)</ul>\s*(?:<p class="shown">.*?</p>\s*)?</li>',
-            page, re.S):
-        claim, evidence = body.split('<ul class="evidence">')
-        claim = re.sub(r'<span class="badge.*?</span>', "", claim)
-        lines = [plain(line) for line in re.findall(r"<li>(.*?)</li>", evidence, re.S)]
-        assert name not in out
-        out[name] = Finding(verdict, plain(claim), lines)
+    out = {f["id"]: Finding(f["verdict"], f["claim"], f["evidence"]) for f in block(page, "qk-said")["findings"]}
+    assert len(out) == len(block(page, "qk-said")["findings"])
     return out
 
 
@@ -99,6 +93,21 @@ def page_of(qkscope, folder, *options):
     """The page of a results folder."""
     qkscope("report", folder, *options, expect=0)
     return (Path(folder) / "report.html").read_text(encoding="utf-8")
+
+
+def drawn(page):
+    """What its scripts make of a page, its path: the markup that a reader's browser has."""
+    program = find_chromium()
+    if not program:
+        pytest.skip("needs Chromium")
+    done = subprocess.run([program, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", Path(page).resolve().as_uri()],
+                          capture_output=True, text=True, timeout=120, check=True)
+    return re.sub(r"<script.*?</script>", "", done.stdout, flags=re.S)
+
+
+def page_drawn(qkscope, folder, *options):
+    page_of(qkscope, folder, *options)
+    return drawn(Path(folder) / "report.html")
 
 
 def find_chromium():

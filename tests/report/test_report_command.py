@@ -8,7 +8,7 @@ import pytest
 
 from made_tables import make_heads, write_results
 from figure_files import fake_converter
-from report_pages import findings, page_of
+from report_pages import drawn, findings, page_drawn, page_of
 
 
 @pytest.fixture
@@ -110,16 +110,17 @@ def test_figures_that_fail(qkscope, results, tmp_path):
     outcome = qkscope("report", results, "--format", "png", env=path, expect=3)
     assert {path.name: path.read_bytes() for path in (results / "figures").iterdir()} == before, "the older figures stay"
     assert "no pictures today" in outcome.err and "0 figures" in outcome.out
-    page = (results / "report.html").read_text()
+    assert findings((results / "report.html").read_text())
+    page = drawn(results / "report.html")
     assert "Figures that could not be drawn" in page and "no pictures today" in page
-    assert "<code>pca-01-pc-roles</code>" in page and findings(page)
+    assert "<code>pca-01-pc-roles</code>" in page
 
 
 def test_no_rsvg_convert(qkscope, results, tmp_path):
     (tmp_path / "nothing").mkdir()
     outcome = qkscope("report", results, "--format", "png", env={"PATH": tmp_path / "nothing"}, expect=3)
     assert outcome.err.count("librsvg2-bin") == 1, "one remedy for all figures"
-    assert "Figures that could not be drawn" in (results / "report.html").read_text()
+    assert "Figures that could not be drawn" in drawn(results / "report.html")
     qkscope("report", results, env={"PATH": tmp_path / "nothing"}, expect=0)
 
 
@@ -173,9 +174,9 @@ def test_a_long_manifest_is_shortened(qkscope, results, tmp_path):
     inputs = [{"file": f"l{i:02d}h00q/data.parquet", "bytes": i} for i in range(5000)]
     (results / "manifest.json").write_text(json.dumps(
         {"version": "1", "command_line": "qkscope pca '<x>'", "inputs": inputs, "seed": 7}))
-    page = page_of(qkscope, results)
+    page = page_drawn(qkscope, results)
     assert "... 4997 more" in page and "l02h00q" in page and "l03h00q" not in page
-    assert "qkscope pca &#39;&lt;x&gt;&#39;" in page
+    assert "qkscope pca '&lt;x&gt;'" in page
     (results / "manifest.json").write_text("{broken")
     for force in ([], ["--force"]):
         said = qkscope("report", results, *force, expect=1)

@@ -28,7 +28,7 @@ def test_all_heads_of_a_comparison(compared, open_page):
     page.keyboard.press("Enter")
     page.wait_for_selector("#head-card[open]")
     numbers = page.locator("#head-numbers tr", has=page.locator("code", has_text=re.compile(r"^r_q\.diff$")))
-    assert "the position correlation of queries on PC0, b − a" in numbers.inner_text()
+    assert "query-position correlation r_q on PC0, b − a" in numbers.inner_text()
     value = float(numbers.locator("td").first.get_attribute("data-value"))
     assert value == pytest.approx(rows[0, 0]["difference"], rel=1e-4)
     assert page.locator("#head-view .empty").count() == 0  # nothing that a comparison has not is missed

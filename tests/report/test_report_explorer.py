@@ -275,7 +275,7 @@ def test_export(made, open_page):
 def test_names_are_text(hostile, open_page, tmp_path):
     page = explorer(open_page(hostile))
     assert page.inner_text("h1") == HOSTILE[3] + HOSTILE[0]
-    assert page.locator("script").count() == 6
+    assert page.locator("script").count() == 7
     assert page.locator("[onerror], [onload], img[src=x], main b > script").count() == 0
     for name in (HOSTILE[0], HOSTILE[1], HOSTILE[3], HOSTILE[4]):
         assert page.locator("table.numbers th bdi", has_text=name).count() >= 1

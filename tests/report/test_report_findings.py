@@ -11,7 +11,7 @@ import pytest
 from conftest import ROOT
 from findings_dump import findings_in
 from made_tables import CATEGORIES, make_heads, write_results
-from report_pages import findings, headlines, page_of
+from report_pages import drawn, findings, headlines, page_of
 
 
 pytestmark = pytest.mark.cases(6)
@@ -19,10 +19,11 @@ pytestmark = pytest.mark.cases(6)
 
 @pytest.fixture
 def report_of(qkscope, tmp_path):
-    """report_of(rows, models=..., scores=..., tables=...) -> the page."""
-    def make(rows, *options, **tables):
+    """report_of(rows, models=..., scores=..., tables=...) -> the page; what its scripts draw where it is to be seen."""
+    def make(rows, *options, seen=False, **tables):
         folder = write_results(tmp_path / "results", rows, **SMALL | tables)
-        return page_of(qkscope, folder, *options)
+        page = page_of(qkscope, folder, *options)
+        return re.sub(r"<script>.*?</script>", "", page, flags=re.S) + drawn(folder / "report.html") if seen else page
     return make
 
 
@@ -144,10 +145,10 @@ def test_uncertain_heads(report_of):
         row["category"] = CATEGORIES[0]
         row["category_probability"] = 0.75 if row["layer"] == 2 else 0.875 if row["layer"] < 2 and \
             row["q_head"] == 0 else 0.96875
-    page = report_of(**several(1, change))
+    page = report_of(**several(1, change), seen=True)
     assert "6 of 24 heads" in page
     assert headlines(page)[0]["uncertain"] == pytest.approx(0.25)
-    assert re.search(r"the category of <strong>25.0\s*%</strong> is uncertain", page)
+    assert re.search(r"the category of <strong>25.0(\s|&nbsp;)*%</strong> is uncertain", page)
     assert 'class="warning"' not in page
 
 
@@ -157,7 +158,7 @@ def test_too_few_rows_or_texts(report_of):
         row["r_q_width"] = 0.21 if row["layer"] > 3 else 0.2
         row["effective_texts"] = 4.5 if row["layer"] == 0 or row["q_head"] == 0 else 8
         row["category_probability"] = 0.9 if row["effective_texts"] == 8 else None
-    page = report_of(**several(1, change))
+    page = report_of(**several(1, change), seen=True)
     assert re.findall(r'data-warning="([\w-]+)"', page) == ["texts", "long-texts", "rows", "uncertain"]
     assert "For 5 of 24 heads they decide what r is" in page
     assert "4 of 24 heads have fewer than 8 texts" in page
@@ -169,7 +170,7 @@ def test_findings_need_rows(report_of):
     def change(row, rng, i):
         row["n_q"] = 99 if row["layer"] == 0 else 100
         row["n_k"] = 100
-    page = report_of(**several(1, change))
+    page = report_of(**several(1, change), seen=True)
     assert "4 of 24 heads have fewer than 100 rows" in page
     assert "(20 heads)" in findings(page)["queries-over-keys"].evidence[0]
     def all_few(row, rng, i):
@@ -182,7 +183,7 @@ def test_tables_without_certainty(report_of):
     """As an older version wrote them."""
     def change(row, rng, i):
         row["category"] = CATEGORIES[0]
-    page = report_of(**several(1, change))
+    page = report_of(**several(1, change), seen=True)
     assert 'class="warning"' not in page and "is uncertain" not in page
 
 

@@ -14,7 +14,7 @@ import pytest
 from conftest import EXAMPLE, VERSION
 from findings_dump import findings_in
 from made_tables import make_heads, write_results
-from report_pages import block, page_of, plain
+from report_pages import block, drawn, findings, page_drawn, page_of, plain
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
@@ -37,7 +37,7 @@ def facts(page):
 
 
 def card(page, name):
-    return re.search(rf'<div class="card" id="{name}">(.*?)\n</div>', page, re.S)[1]
+    return re.search(rf'<div class="card" id="{name}">(.*?)</div>', page, re.S)[1]
 
 
 def heads_of(folder):
@@ -47,7 +47,7 @@ def heads_of(folder):
 
 def test_what_was_analysed(qkscope, analysed):
     out = analysed
-    shown = facts(page_of(qkscope, out))
+    shown = facts(page_drawn(qkscope, out))
     heads = heads_of(out)
     rows = [int(h[c]) for h in heads for c in ("n_q", "n_k")]
     texts = {int(h["texts"]) for h in heads}
@@ -57,7 +57,7 @@ def test_what_was_analysed(qkscope, analysed):
                      "Rows a head": f"{span(rows)} queries or keys", "Texts": f"{span(texts)} a head; texts of 989.5 tokens (407 to 1024), positions 0 to 1023, mean 494.147",
                      "Captures": f"someone/kjv at {COMMIT[:12]}", "Made": "2001-09-09",
                      "Host": platform.node(), "qkscope": VERSION}
-    assert f'<code title="{COMMIT}">' in (out / "report.html").read_text()
+    assert f'<code title="{COMMIT}">' in drawn(out / "report.html")
 
 
 def test_the_same_page_at_any_time(qkscope, analysed):
@@ -69,7 +69,7 @@ def test_the_same_page_at_any_time(qkscope, analysed):
 
 def test_how_far_it_can_be_trusted(qkscope, analysed, tmp_path):
     out = analysed
-    trusted = card(page_of(qkscope, out), "trusted")
+    trusted = card(page_drawn(qkscope, out), "trusted")
     shares = [float(h["category_probability"]) for h in heads_of(out) if h["category_probability"]]
     below = sum(share < 0.95 for share in shares)
     assert f"{below} of {len(shares)} heads" in plain(trusted)
@@ -81,12 +81,12 @@ def test_how_far_it_can_be_trusted(qkscope, analysed, tmp_path):
     manifest = json.loads((again / "manifest.json").read_text())
     manifest["runs"][0].update(warnings=[f"<b>odd</b> {i}" for i in range(5)], heads_without_numbers=3)
     (again / "manifest.json").write_text(json.dumps(manifest))
-    trusted = card(page_of(qkscope, again), "trusted")
+    trusted = card(page_drawn(qkscope, again), "trusted")
     assert "warned of 5 things" in plain(trusted) and "<summary>2 more</summary>" in trusted
     assert "&lt;b&gt;odd&lt;/b&gt; 4 <small>(<bdi>tiny</bdi>)" in trusted
     assert f"3 of {run['heads']} heads could not be analysed" in plain(trusted)
     (again / "manifest.json").unlink()
-    page = page_of(qkscope, again)
+    page = page_drawn(qkscope, again)
     assert "have no manifest" in card(page, "trusted") and "Made" not in facts(page)
 
 
@@ -109,7 +109,7 @@ def test_a_study_tells_of_all_its_runs(qkscope, tmp_path):
     listed.append({"model": "m9", "label": "Model 9", "folder": None, "state": "failed", "message": "m9: no such folder"})
     listed.append({"model": "m8", "label": "Model 8", "folder": "models/../../elsewhere", "state": "ok", "message": None})
     (study / "manifest.json").write_text(json.dumps({"kind": "study", "complete": True, "models": listed}))
-    page = page_of(qkscope, study)
+    page = page_drawn(qkscope, study)
     shown = facts(page)
     assert shown["Made"] == "2026-11-20 to 2026-11-22" and shown["Host"] == "<beta>, alpha"
     assert shown["Models"] == "8: " + ", ".join(f"Model {i}" for i in range(6)) + " and 2 more"
@@ -120,8 +120,8 @@ def test_a_study_tells_of_all_its_runs(qkscope, tmp_path):
 
 def test_what_stands_out_is_a_finding(qkscope, analysed):
     out = analysed
-    page = page_of(qkscope, out)
-    found = dict(re.findall(r'data-finding="([^"]*)" data-verdict="([^"]*)"', page))
+    page = page_drawn(qkscope, out)
+    found = {name: f.verdict for name, f in findings((out / "report.html").read_text()).items()}
     links = re.findall(r'<a href="#finding-([^"]*)">', card(page, "standing"))
     answers = [name for name, verdict in found.items() if verdict in ("supported", "opposite", "divided")]
     assert len(links) == min(5, len(answers)) and set(links) <= set(answers) and len(set(links)) == len(links)
@@ -136,27 +136,24 @@ def commands(page):
 
 
 def test_what_to_do_next(qkscope, analysed, tmp_path):
-    """What is missing, in order, with the capture of the manifest; the view of a head has the same commands."""
+    """What is missing, in order, with the capture of the manifest."""
     out = analysed
-    page = page_of(qkscope, out)
+    page = page_drawn(qkscope, out)
     run = json.loads((out / "manifest.json").read_text())["runs"][0]
     assert commands(page) == [f"qkscope attention {run['capture']} -o RESULTS",
                               "qkscope ablate --model MODEL --text TEXT -o RESULTS/ablation",
                               "qkscope compare-stages PRE POST -o RESULTS"]
-    of_views = block(page, "qk-views")["commands"]
-    assert [of_views[name] for name in ("attention.csv", "ablation_heads.csv", "stages.csv")] == [
-        command.replace(run["capture"], "CAPTURE") for command in commands(page)]
     rows = make_heads("m", 3, 2, 2, change=lambda row, _: row.update(texts=7 if row["layer"] else 9))
     tables = write_results(tmp_path / "tables", rows, tables=("pca",), buckets=4, bins=2, dim=4)
-    assert commands(page_of(qkscope, tables)) == [
+    assert commands(page_drawn(qkscope, tables)) == [
         "qkscope analyze CAPTURE -o RESULTS --ci 95", "qkscope capture --model MODEL --text TEXTS -o LARGER",
         "qkscope rotate CAPTURE -o RESULTS"]
     heads = ["m,{},{},0,0.1,0.05,0.15".format(row["layer"], row["q_head"]) for row in rows]
     (tables / "ablation").mkdir()
     (tables / "ablation" / "ablation_heads.csv").write_text("\n".join(
         ["model,layer,q_head,k_head,remove_loss,remove_loss_lo,remove_loss_hi", *heads]) + "\n")
-    again = page_of(qkscope, tables)
-    assert "0.15" in json.dumps(block(again, "qk-heads")), "the ablation was read"
+    again = page_drawn(qkscope, tables)
+    assert "0.15" in json.dumps(block((tables / "report.html").read_text(), "qk-heads")), "the ablation was read"
     assert commands(again)[0] == "qkscope analyze CAPTURE -o RESULTS --ci 95", "its intervals are its own"
 
 
@@ -166,7 +163,7 @@ def test_a_capture_is_quoted_for_a_shell(qkscope, analysed, tmp_path):
     manifest = json.loads((copy / "manifest.json").read_text())
     manifest["runs"][0]["capture"] = "/a <b>'s"
     (copy / "manifest.json").write_text(json.dumps(manifest))
-    assert shlex.split(commands(page_of(qkscope, copy))[0])[2] == "/a <b>'s"
+    assert shlex.split(commands(page_drawn(qkscope, copy))[0])[2] == "/a <b>'s"
 
 
 def test_the_largest_effects_stand_first(qkscope, tmp_path):
@@ -181,7 +178,7 @@ def test_the_largest_effects_stand_first(qkscope, tmp_path):
     assert found["plasticity-falls"].effect == pytest.approx(10 / 12)
     answers = {n: f.effect for n, f in found.items() if f.verdict in ("supported", "opposite", "divided")}
     expected = sorted(answers, key=lambda name: -answers[name])[:5]
-    shown = card(page_of(qkscope, folder), "standing")
+    shown = card(page_drawn(qkscope, folder), "standing")
     assert re.findall(r'<a href="#finding-([^"]*)">', shown) == expected
     assert len(answers) > 5 and list(answers)[0] == "pc0-positional" and "pc0-positional" not in expected
 
@@ -193,7 +190,7 @@ def test_no_verdict_reads_as_false(qkscope, tmp_path):
     rows = [r for i in range(6) for r in make_heads(f"m{i}", 4, 4, 2, seed=i, change=keys_first)]
     models = [{"model": f"m{i}", "label": f"M{i}", "family": f"F{i}"} for i in range(6)]
     write_results(tmp_path, rows, models, buckets=6, bins=4, dim=8)
-    page = page_of(qkscope, tmp_path)
+    page = page_drawn(qkscope, tmp_path)
     badge = re.search(r'id="finding-queries-over-keys"[^>]*><span class="badge (\S+)">(.*?)</span>', page)
     assert badge.groups() == ("opposite", "supported, against expectation")
 
@@ -208,6 +205,6 @@ def test_heads_without_numbers_have_names(qkscope, analysed, tmp_path):
         manifest["runs"][0].update(heads_without_numbers=count,
                                    failures=[{"head": h, "reason": "r", "message": "m"} for h in heads[:count]])
         (tmp_path / "out" / "manifest.json").write_text(json.dumps(manifest))
-        page = page_of(qkscope, tmp_path / "out")
+        page = page_drawn(qkscope, tmp_path / "out")
         warning = re.search(r'<p class="warning" data-warning="failed">(.*?)</p>', page, re.S)[1]
         assert plain(warning).endswith("heads could not be analysed" + said)

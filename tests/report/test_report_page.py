@@ -7,7 +7,7 @@ import re
 import pytest
 
 from made_tables import make_heads, write_results
-from report_pages import HOSTILE, block, four, hostile  # noqa: F401
+from report_pages import HOSTILE, block, drawn, findings, four, hostile  # noqa: F401
 from strict_page import StrictPage
 
 
@@ -20,11 +20,11 @@ def test_every_element_closes(four, hostile):
 def test_nothing_leads_out(four):
     """Every link goes to a place on the page itself: the page may have been sent alone. No script but its own may run."""
     text = four[0].read_text()
-    markup = re.sub(r"<script.*?</script>", "", text, flags=re.S)
+    markup = drawn(four[0])
     links = [html.unescape(link) for link in re.findall(r'\b(?:href|src)="([^"]*)"', markup)]
     assert {link.split(":")[0] for link in links if not link.startswith("#")} <= {"data"}
     targets = {re.sub("^at=([^&]*)&.*", r"\1", link[1:]) for link in links if link.startswith("#")}
-    assert targets <= set(re.findall(r'\bid="([^"]*)"', text)) and any(target.startswith("finding-") for target in targets)
+    assert targets <= set(re.findall(r'\bid="([^"]*)"', markup)) and any(target.startswith("finding-") for target in targets)
     assert any(target.startswith("fig-") for target in targets)
     policy = html.unescape(re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', text)[1])
     assert policy.startswith("default-src 'none';") and "unsafe-inline" not in policy.split("script-src")[1].split(";")[0]
@@ -48,8 +48,10 @@ def test_numbers_are_those_of_the_tables(four):
 
 def test_names_are_text(hostile):
     text = hostile.read_text()
-    assert text.count("<script") == 6 and not re.search(r"<script>alert|<img src=x", text)
-    shown = [html.unescape(name) for name in re.findall(r"<bdi>(.*?)</bdi>", text, re.S)]
+    assert text.count("<script") == 7 and not re.search(r"<script>alert|<img src=x", text)
+    seen = drawn(hostile)
+    assert not re.search(r"<script>alert|<img src=x", seen)
+    shown = [html.unescape(name) for name in re.findall(r"<bdi>(.*?)</bdi>", seen, re.S)]
     assert {HOSTILE[0], HOSTILE[1], HOSTILE[3], HOSTILE[4]} <= set(shown)
     assert max(map(len, shown)) < 100, "ten thousand letters are cut"
     assert not list(hostile.parent.rglob("x"))
@@ -66,7 +68,7 @@ def test_a_folder_without_heads(qkscope, tmp_path):
     (tmp_path / "scores.csv").write_text("model,bench,ap_drop\na,1,0.2\nb,2,0.1\nc,3,0.05\n")
     qkscope("report", tmp_path, expect=0)
     text = (tmp_path / "report.html").read_text()
-    assert 'id="explorer"' not in text and 'data-finding="scores" data-verdict="too-few"' in text
+    assert 'id="explorer"' not in text and findings(text)["scores"].verdict == "too-few"
 
 
 def test_figures_say_that_checkpoints_are_together(four, qkscope, tmp_path):

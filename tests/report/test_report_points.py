@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from conftest import EXAMPLE, ROOT, head_pairs
-from report_pages import block
+from report_pages import block, drawn
 
 GROUP = 2
 HEADS = "0:1,3:2"
@@ -144,10 +144,10 @@ def test_any_number_of_threads(qkscope, results, tmp_path):
 def test_chosen_heads_alone(qkscope, results, tmp_path):
     text = page_text(results)
     assert set(points(text)[0]["pca"]) == set(points(text)[0]["ab"]) == set(HEADS.split(","))
-    assert "Of <strong>2</strong> of 20 heads the page shows queries and keys as well" in text
+    assert "Of <strong>2</strong> of 20 heads the page shows queries and keys as well" in drawn(results / "report.html")
     report(qkscope, results, "-o", tmp_path, "--no-points")
     text = page_text(tmp_path)
-    assert points(text)[0]["pca"] == {} and "It does not show queries and keys of heads: they were not asked for." in text
+    assert points(text)[0]["pca"] == {} and block(text, "qk-said")["why"] == "they were not asked for"
     failed = qkscope("report", results, "-o", tmp_path, "--heads", "0:1,9:0", env={"PATH": "/nowhere"}, expect=1)
     assert "heads 9:0: these results have none of them" in failed.err  # before a figure is drawn
 

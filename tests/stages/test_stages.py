@@ -6,12 +6,16 @@ import json
 import math
 import re
 import shutil
+import sys
 
 import numpy as np
 import pytest
 from conftest import Agreement, ROOT, head_name, last_run, read_bytes, read_csv, read_json, read_rows, write_rows
 from figure_files import cells, numbers, panels, read_svg, texts_of
 from stages_oracle import head_numbers, made_heads, made_rows, rotate, write_stages
+
+sys.path.append(str(ROOT / "tests" / "report"))
+from report_pages import findings  # noqa: E402
 
 pytest.importorskip("pyarrow")
 
@@ -423,7 +427,7 @@ def test_beside_analyze(qkscope, kjv, tmp_path):
         assert (out / "figures" / f"{name}-step-2004.svg").exists()
         assert f'id="fig-{name}-step-2004"' in text
     for name in ("rope-position", "rope-predicts-score", "rope-slow-score"):
-        assert f'data-finding="{name}"' in text
+        assert name in findings(text)
     (out / "stages.csv").write_text("")
     assert "stages.csv is not as it was written" in qkscope("report", out, expect=1).err
 
@@ -494,8 +498,8 @@ def write_tables(folder, layers=4, heads=4, rows=500, pairs=8, change=None, pair
 
 def verdicts(qkscope, folder):
     qkscope("report", folder, expect=0)
-    return dict(re.findall(r'data-finding="(rope-[a-z-]+)" data-verdict="([a-z-]+)"',
-                           (folder / "report.html").read_text()))
+    found = findings((folder / "report.html").read_text())
+    return {name: f.verdict for name, f in found.items() if name.startswith("rope-")}
 
 
 def test_findings(qkscope, tmp_path):
@@ -516,8 +520,8 @@ def test_findings(qkscope, tmp_path):
     found = verdicts(qkscope, write_tables(tmp_path / "c", change=same))
     assert found["rope-position"] == found["rope-slow-score"] == "unsupported"
     assert found["rope-predicts-score"] == "unsupported"
-    page = (tmp_path / "a" / "report.html").read_text()
-    assert "is above 0 in 8 of 16 heads: mean over heads 0.500" in page
+    page = findings((tmp_path / "a" / "report.html").read_text())
+    assert "is above 0 in 8 of 16 heads: mean over heads 0.500" in page["rope-position"].evidence[0]
 
 
 def test_heads_with_few_rows_are_in_no_finding(qkscope, tmp_path):

@@ -2,9 +2,9 @@
 // What is shown of one head, or of several side by side on the same axes: queries and keys, numbers in
 // groups, components, curves. head.js opens it.
 
-const VIEWS = readBlock("qk-views") || { points: [], curves: [], commands: {} };
+const VIEWS = readBlock("qk-views") || { points: [], curves: [] };
 
-// Groups of numbers, in words: those named, or all others of a table. What is not there comes by a command (VIEWS.commands).
+// Groups of numbers, in words: those named, or all others of a table. What is not there comes by a command.
 const NUMBER_GROUPS = [
   { title: "Position on the first component", table: "qk.csv",
     names: ["r_q", "r_k", "category_probability", "r_q_width", "ev0", "mu_q", "mu_k", "alpha", "beta", "mu_q_beta", "alpha_beta"] },
@@ -41,6 +41,28 @@ const CHARTS = [
 ];
 const MARGIN = { left: 46, right: 8, top: 8, bottom: 34 };
 const FINE = 7; // numbers of an axis
+
+// What results may lack, and the command that brings it: first what tells how far the numbers hold, then geometry,
+// behaviour, cause, use.
+const hasTable = (file) => [...COLUMNS.values()].some((column) => column.table === file);
+const lacks = (file) => () => !hasTable(file);
+const COMMANDS = [
+  // An ablation always has intervals, of its own.
+  { of: "intervals", missing: () => ![...COLUMNS.values()].some((column) => column.lo && column.table !== "ablation_heads.csv"),
+    brings: "Intervals over texts, which tell how far the numbers hold", command: "qkscope analyze CAPTURE -o RESULTS --ci 95" },
+  { of: "texts", missing: () => SAID.sums.few_texts > 0, brings: "More texts: of so few, others may give other numbers",
+    command: "qkscope capture --model MODEL --text TEXTS -o LARGER" },
+  { of: "qk.csv", missing: lacks("qk.csv"), brings: "Components, and which heads follow position", command: "qkscope pca CAPTURE -o RESULTS" },
+  { of: "heads.csv", missing: () => !hasTable("heads.csv") && hasTable("qk.csv"), brings: "Which heads follow position", command: "qkscope pca CAPTURE -o RESULTS" },
+  { of: "rotated.csv", missing: lacks("rotated.csv"), brings: "Drift and separation, and which keys they favour", command: "qkscope rotate CAPTURE -o RESULTS" },
+  { of: "head_metrics.csv", missing: lacks("head_metrics.csv"), brings: "Plasticity: how far the query decides", command: "qkscope plasticity CAPTURE -o RESULTS" },
+  { of: "attention.csv", missing: lacks("attention.csv"), brings: "What the heads attend to, measured", command: "qkscope attention CAPTURE -o RESULTS" },
+  { of: "ablation_heads.csv", missing: lacks("ablation_heads.csv"), brings: "What the model loses without a head",
+    command: "qkscope ablate --model MODEL --text TEXT -o RESULTS/ablation" },
+  { of: "stages.csv", missing: lacks("stages.csv"), brings: "What RoPE changes", command: "qkscope compare-stages PRE POST -o RESULTS" },
+  { of: "list", missing: () => true, brings: "Heads as a list for other programs", command: "qkscope heads RESULTS --format list" },
+];
+const commandOf = (of) => (SAID ? COMMANDS.find((row) => row.of === of) || {} : {}).command; // a comparison has none
 
 const shellWord = (text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
 
@@ -259,7 +281,7 @@ function curvePart(chart, heads, plots) {
     const some = NUM_HEADS > VIEWS.curves.length || VIEWS.curves.some((c) => c[chart.name]);
     return { title: chart.title, about: "", cells: [some
       ? broughtBy("A page of so many heads has it of some alone.", "qkscope report RESULTS --heads LAYER:HEAD", heads[0])
-      : broughtBy("It was not computed.", VIEWS.commands[chart.table], heads[0])], whole: true };
+      : broughtBy("It was not computed.", commandOf(chart.table), heads[0])], whole: true };
   }
   const axes = [makeAxis(drawn.flatMap((s) => s[0]), { log: chart.log }),
     makeAxis(drawn.flatMap((s) => s.slice(1).flatMap((y) => y || [])), { log: chart.logY, range: chart.range || (chart.zero ? [0] : null) })];
@@ -335,15 +357,15 @@ function groupRows(group, taken, heads) {
   const width = heads.length + 1 + (heads.length === 1);
   const title = make("tr", {}, make("th", { scope: "colgroup", colSpan: width, className: "grouphead", textContent: group.title }));
   if (shown.length) return [title, ...shown.map((c) => numberRow(c, heads))];
-  if (group.names || columns.length || group.table === "heads.csv" || !(group.table in VIEWS.commands)) return [];
-  return [title, make("tr", {}, make("td", { colSpan: width, className: "missing" }, broughtBy("Not computed.", VIEWS.commands[group.table], heads[0])))];
+  if (group.names || columns.length || group.table === "heads.csv" || !commandOf(group.table)) return [];
+  return [title, make("tr", {}, make("td", { colSpan: width, className: "missing" }, broughtBy("Not computed.", commandOf(group.table), heads[0])))];
 }
 
 function numbersPart(heads) {
   const taken = new Set();
   const some = [...COLUMNS.values()].some((column) => column.lo);
-  const about = !VIEWS.commands.intervals ? [] : some ? ["Below a number is its interval over texts, where it has one."]
-    : ["Without intervals: ", commandFor(VIEWS.commands.intervals, heads[0]), " brings them."];
+  const about = !commandOf("intervals") ? [] : some ? ["Below a number is its interval over texts, where it has one."]
+    : ["Without intervals: ", commandFor(commandOf("intervals"), heads[0]), " brings them."];
   const head = make("tr", {}, make("th", { scope: "col", textContent: "Number" }),
     ...heads.map((h) => make("th", { scope: "col", textContent: heads.length > 1 ? headTitle(h) : "Value" })),
     ...(heads.length === 1 ? [make("th", { scope: "col", textContent: "Heads of its model below it" })] : []));
