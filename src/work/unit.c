@@ -131,7 +131,12 @@ qk_status qk__unit_finish(qk__unit *unit, const char *run, const char *head, qk_
 {
     qk_status status = close_lines(unit, run, head, err);
     if (status == QK_OK && rename(unit->temporary, unit->place) != 0)
-        status = fail_errno(err, unit->place, "rename to its place");
+        status = errno == ENOENT
+                     ? qk__fail(err, QK_ERR_NOT_FOUND,
+                                "%s: gone meanwhile: another process with the same "
+                                "number has ended the run, or its folder was removed",
+                                unit->place)
+                     : fail_errno(err, unit->place, "rename to its place");
     if (status == QK_OK)
         release(unit);
     else

@@ -3,8 +3,11 @@
 lie in the folder."""
 import json
 import re
+import signal
+import subprocess
 
 import pytest
+from conftest import environment
 
 from made_tables import make_heads, write_results
 from figure_files import fake_converter
@@ -122,6 +125,27 @@ def test_no_rsvg_convert(qkscope, results, tmp_path):
     assert outcome.err.count("librsvg2-bin") == 1, "one remedy for all figures"
     assert "Figures that could not be drawn" in drawn(results / "report.html")
     qkscope("report", results, env={"PATH": tmp_path / "nothing"}, expect=0)
+
+
+def test_killed_while_rsvg_convert_writes(program, qkscope, results, tmp_path):
+    """The page and the figures are the old ones, each whole; the same command ends in what an undisturbed one makes."""
+    qkscope("report", results, expect=0)
+    page = results / "report.html"
+    before = page.read_bytes()
+    path = fake_converter(tmp_path / "path", f'count=$(cat {tmp_path}/n 2>/dev/null); echo $((count + 1)) >{tmp_path}/n\n'
+                          'printf "\\211PNG" >"$OUT"; [ "$count" = 3 ] && kill -9 $PPID; exec true\n')
+    done = subprocess.run([program, "report", results, "--format", "png", "--title", "another"], env=environment(path), capture_output=True)
+    assert done.returncode == -signal.SIGKILL
+    assert page.read_bytes() == before
+    for figure in (results / "figures").glob("*.svg"):
+        assert figure.read_text().rstrip().endswith("</svg>")
+    qkscope("report", results, "--title", "another", expect=0)
+    again = results.parent / "undisturbed"
+    qkscope("report", results, "--title", "another", "-o", again, expect=0)
+    names = {path.name for path in (again / "figures").iterdir()}
+    assert names <= {path.name for path in (results / "figures").iterdir()}
+    assert not [path for path in (results / "figures").iterdir() if path.name.startswith(".")]
+    assert page.read_bytes() != before
 
 
 def svg(width, height, more=""):

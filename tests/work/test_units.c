@@ -149,6 +149,8 @@ static void a_run_that_others_ended_is_told(void **state)
     assert_int_equal(qk__unit_begin(&unit, gone, "a", NULL), QK_OK);
     in_folder("rm -r gone");
     assert_int_equal(qk__unit_finish(&unit, RUN, "", &err), QK_ERR_NOT_FOUND);
+    assert_non_null(
+        strstr(err.message, "another process with the same number has ended the run"));
     assert_int_equal(qk__unit_begin(&unit, gone, "a", &err), QK_ERR_NOT_FOUND);
 }
 
