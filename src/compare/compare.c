@@ -49,15 +49,10 @@ static qk_status conclude(const qk__comparing *c, qk_error *err)
 
 static qk_status execute(qk__comparing *c, qk_error *err)
 {
-    qk__side sides[2];
     QK_TRY(qk__compare_claim(c, err));
     QK_TRY(qk__open_sides(c, err));
-    for (int s = 0; s < 2; s++) {
-        sides[s] = c->comparison.sides[s];
-        sides[s].label = c->sides[s].label;
-    }
-    QK_TRY(qk__compare(sides, c->settings->ci / 100, c->settings->any_length, &c->comparison,
-                       err));
+    QK_TRY(qk__compare_heads(c, err));
+    QK_TRY(qk__compare_means(c, err));
     QK_TRY(qk__compare_sum_up(c, err));
     QK_TRY(qk__compare_write_tables(c, err));
     if (c->settings->html) {
@@ -81,6 +76,7 @@ qk_status qk_compare_run(const qk_compare_settings *settings, qk_compare_outcome
                                  {.letter = "b", .watched = {.lock = -1}}},
                        .outcome = qk__calloc(1, sizeof *c.outcome),
                        .warnings = json_array(),
+                       .level = settings->ci / 100,
                        .folder = {.lock = -1},
                        .start = qk__now()};
     qk_status status = c.outcome && c.warnings ? execute(&c, err) : qk__nomem(err);
@@ -88,7 +84,7 @@ qk_status qk_compare_run(const qk_compare_settings *settings, qk_compare_outcome
         *outcome = c.outcome;
     else
         qk_compare_outcome_free(&c.outcome);
-    qk__comparison_free(&c.comparison);
+    qk__buffer_free(&c.metrics);
     qk__close_sides(&c);
     qk__compare_release(&c);
     return status;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A comparison on its way from two names to a folder. compare.c leads: sides.c opens a and b,
- * compare_outcome.c sums up, compare_tables.c and compare_page.c (with compare_data.c) write, compare_folder.c puts all of
+/* A comparison on its way from two names to a folder. compare.c leads: sides.c opens a and b, differences.c and difference_means.c
+ * make the tables compare and compare_heads of them, which the others ask: compare_outcome.c
+ * sums up, compare_tables.c and compare_page.c (with compare_data.c) write, compare_folder.c puts all of
  * it into its place. */
 #ifndef QK_COMPARE_COMPARE_H
 #define QK_COMPARE_COMPARE_H
@@ -14,25 +15,35 @@
 #include "figure/catalog.h"
 #include "work/place.h"
 #include "report/page.h"
-#include "results/comparison.h"
 #include "tables/manifest.h"
+#include "tables/tables.h"
 
 /* a or b. */
 typedef struct qk__opened {
     const char *letter; /* "a", "b" */
-    char *label;
-    qk__results *results;
-    const qk__result_model *model;
+    char *label;        /* what it is called here */
+    char *model;        /* the `model` column; "" where it has no name */
+    char *model_label;  /* what its folder calls it */
+    qk_text_lengths lengths;
     qk__manifest manifest;
-    qk__hold watched;    /* it, so that no run writes there meanwhile */
-    json_t *facts;       /* what the manifest of the comparison says of it */
+    qk__hold watched; /* it, so that no run writes there meanwhile */
+    json_t *facts;    /* what the manifest of the comparison says of it */
+    qk_columns *
+        heads; /* the heads that both have, by layer and query head, with all numbers that are compared */
     qk_columns *repeats; /* repeats.csv by head; NULL: there is none that can be used */
 } qk__opened;
+
+/* A change below this is called supported. */
+#define QK__CHANGE_LEVEL 0.05
 
 typedef struct qk__comparing {
     const qk_compare_settings *settings;
     qk__opened sides[2];
-    qk__comparison comparison;
+    qk__store *tables;  /* a and b; and `compare` and `compare_heads`, once they are made */
+    bool unlike;        /* lengths of the texts differ */
+    bool silent;        /* and so nothing is tested, and categories are not compared */
+    double level;       /* of the intervals of differences */
+    qk__buffer metrics; /* those that both have, as rows of SQL: ('r_q', 0), ... */
     qk_compare_outcome *outcome;
     json_t *warnings; /* NULL: no memory for one */
     int side;         /* that is being opened */
@@ -52,6 +63,18 @@ void qk__close_sides(qk__comparing *c);
 void qk__compare_warn(qk__comparing *c, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* The level of the intervals of a table, 0..1; NaN: it has none. */
+double qk__side_level(const qk__opened *side, const char *table);
+
+/* ---- differences (differences.c, difference_means.c) -------------------------------------------- */
+
+/* Fills `compare`, with temp.pairs: a row a head that both have, with their head_ids, and whether which way PC0 points is
+ * open, and whether PC0 and PC1 have nearly the same variance in one of them. QK_ERR_INCONSISTENT: no head
+ * is in both, or heads that are in both have other key heads. */
+QK_MUST_CHECK qk_status qk__compare_heads(qk__comparing *c, qk_error *err);
+/* Then sizes, temp.metrics (each over its heads), and `compare_heads`. */
+QK_MUST_CHECK qk_status qk__compare_means(qk__comparing *c, qk_error *err);
+
 /* ---- what comes of it ------------------------------------------------------------------- */
 
 /* The numbers that are shown of a comparison (compare_outcome.c), and as JSON. */
@@ -62,7 +85,8 @@ json_t *qk__compare_summary(const qk__comparing *c);
 QK_MUST_CHECK qk_status qk__compare_write_tables(qk__comparing *c, qk_error *err);
 QK_MUST_CHECK qk_status qk__compare_write_page(qk__comparing *c, qk_error *err);
 /* The heads of the page for its scripts (compare_data.c). */
-void qk__compare_put_data(qk__page *page, const qk__comparing *c);
+QK_MUST_CHECK qk_status qk__compare_put_data(qk__page *page, const qk__comparing *c,
+                                             qk_error *err);
 
 /* ---- the folder (compare_folder.c) ------------------------------------------------------ */
 

@@ -121,8 +121,10 @@ static qk_status draw_page(qk__comparing *c, const char *folder, qk_error *err)
 {
     qk_error why;
     const qk__results none = {.title = ""};
-    const qk__subject subject = {
-        .results = &none, .comparison = &c->comparison, .in_page = true};
+    const qk__subject subject = {.results = &none,
+                                 .tables = c->tables,
+                                 .sides = {c->sides[0].label, c->sides[1].label},
+                                 .in_page = true};
     qk_status status = qk__draw_figures(&subject, c->staging, &c->settings->figures,
                                         &c->settings->context, &c->drawn, &why);
     for (size_t i = 0; i < c->drawn.count; i++)

@@ -8,6 +8,9 @@
 #include "base/error.h"
 #include "base/json_build.h"
 #include "compare/compare.h"
+#include "schema/schema.h"
+#include "stats/false_discovery.h"
+#include "stats/student.h"
 #include "tables/text_lengths.h"
 
 enum { MAX_MOVERS = 20, MAX_NAMED = 4 };
@@ -34,69 +37,120 @@ static bool is_main(const char *name)
     return false;
 }
 
-static qk_status take_metrics(qk__comparing *c, qk_error *err)
+/* Student's t of the mean over key heads. */
+static void estimate(const qk__comparing *c, double keys, double error, qk_compare_metric *m,
+                     double *p)
 {
-    const qk__comparison *from = &c->comparison;
+    m->low = m->high = *p = NAN;
+    if (keys < 3)
+        return;
+    double half = qk__student_quantile((1 + c->level) / 2, keys - 1) * error;
+    m->low = m->mean - half;
+    m->high = m->mean + half;
+    if (!c->silent)
+        *p = m->mean == 0 ? 1 : qk__student_p_value(m->mean / error, keys - 1);
+}
+
+static qk_status set_metrics(qk__comparing *c, const qk_columns *rows, double *p, qk_error *err)
+{
     qk_compare_outcome *o = c->outcome;
-    o->metrics = qk__calloc(from->num_metrics, sizeof *o->metrics);
-    if (!o->metrics)
-        return qk__nomem(err);
-    o->num_metrics = from->num_metrics;
-    for (size_t i = 0; i < from->num_metrics; i++) {
-        const qk__compared_metric *m = &from->metrics[i];
-        o->metrics[i] = (qk_compare_metric){.name = m->field->info.name,
-                                            .main = is_main(m->field->info.name),
-                                            .heads = m->heads,
-                                            .mean_a = m->mean_a,
-                                            .mean_b = m->mean_b,
-                                            .mean = m->mean,
-                                            .low = m->low,
-                                            .high = m->high,
-                                            .p_corrected = m->p_corrected,
-                                            .tested = m->tested,
-                                            .supported = m->supported};
+    for (size_t i = 0; i < o->num_metrics; i++) {
+        const char *name = qk_columns_texts(rows, "metric")[i];
+        qk_compare_metric *m = &o->metrics[i];
+        *m =
+            (qk_compare_metric){.name = qk__find_field(name)->info.name,
+                                .main = is_main(name),
+                                .heads = (size_t)qk_columns_integers(rows, "heads")[i],
+                                .mean_a = qk_columns_reals(rows, "mean_a")[i],
+                                .mean_b = qk_columns_reals(rows, "mean_b")[i],
+                                .mean = qk_columns_reals(rows, "mean")[i],
+                                .tested = (size_t)qk_columns_integers(rows, "tested")[i],
+                                .supported = (size_t)qk_columns_integers(rows, "supported")[i]};
+        estimate(c, qk_columns_reals(rows, "keys")[i], qk_columns_reals(rows, "error")[i], m,
+                 &p[i]);
         o->tested += m->tested;
         o->supported += m->supported;
     }
+    QK_TRY(qk__correct_p_values(p, o->num_metrics, p + o->num_metrics, err));
+    for (size_t i = 0; i < o->num_metrics; i++)
+        o->metrics[i].p_corrected = p[o->num_metrics + i];
     return QK_OK;
 }
 
-/* The change of a metric in the paired head of that layer and number. */
-static const qk__change *find_change(const qk__comparison *from, const qk__compared_head *head)
+static qk_status take_metrics(qk__comparing *c, qk_error *err)
 {
-    for (size_t m = 0; m < from->num_metrics; m++) {
-        if (strcmp(from->metrics[m].field->info.name, head->top_metric) != 0)
-            continue;
-        for (size_t i = 0; i < from->num_paired; i++) {
-            const qk__change *change = &from->changes[from->metrics[m].first + i];
-            if (change->layer == head->layer && change->q_head == head->q_head)
-                return change;
-        }
-    }
-    return NULL;
+    qk_compare_outcome *o = c->outcome;
+    qk_columns *rows;
+    QK_TRY(
+        qk__store_ask(c->tables, &rows, err,
+                      "SELECT metric, heads, mean_a, mean_b, tested, supported, 1.0 * keys AS "
+                      "keys, mean, error FROM temp.metrics ORDER BY place"));
+    o->num_metrics = qk_columns_num_rows(rows);
+    o->metrics = qk__calloc(o->num_metrics, sizeof *o->metrics);
+    double *p = qk__calloc(2 * o->num_metrics, sizeof *p);
+    qk_status status = o->metrics && p ? set_metrics(c, rows, p, err) : qk__nomem(err);
+    free(p);
+    qk_columns_free(&rows);
+    return status;
 }
 
 static qk_status take_movers(qk__comparing *c, qk_error *err)
 {
-    const qk__comparison *from = &c->comparison;
     qk_compare_outcome *o = c->outcome;
+    qk_columns *rows;
+    QK_TRY(qk__store_ask(
+        c->tables, &rows, err,
+        "SELECT h.layer, h.q_head, c.metric, c.a, c.b, c.difference, c.difference_lo, "
+        "c.difference_hi, c.size, c.p_corrected FROM compare_heads h JOIN compare c ON c.layer "
+        "= "
+        "h.layer AND c.q_head = h.q_head AND c.metric = h.top_metric ORDER BY "
+        "coalesce(c.p_corrected < %g, 0) DESC, abs(c.size) DESC, h.rowid LIMIT %d",
+        QK__CHANGE_LEVEL, MAX_MOVERS));
+    const size_t count = qk_columns_num_rows(rows);
     o->movers = qk__calloc(MAX_MOVERS, sizeof *o->movers);
-    if (!o->movers)
-        return qk__nomem(err);
-    for (size_t i = 0; i < from->num_top && i < MAX_MOVERS; i++) {
-        const qk__change *x = find_change(from, &from->heads[from->top[i]]);
-        if (x)
-            o->movers[o->num_movers++] = (qk_compare_mover){.layer = x->layer,
-                                                            .q_head = x->q_head,
-                                                            .metric = x->metric,
-                                                            .a = x->a,
-                                                            .b = x->b,
-                                                            .difference = x->difference,
-                                                            .low = x->difference_lo,
-                                                            .high = x->difference_hi,
-                                                            .size = x->size,
-                                                            .p_corrected = x->p_corrected};
+    for (size_t i = 0; i < count && o->movers; i++)
+        o->movers[o->num_movers++] = (qk_compare_mover){
+            .layer = (int)qk_columns_integers(rows, "layer")[i],
+            .q_head = (int)qk_columns_integers(rows, "q_head")[i],
+            .metric = qk__find_field(qk_columns_texts(rows, "metric")[i])->info.name,
+            .a = qk_columns_reals(rows, "a")[i],
+            .b = qk_columns_reals(rows, "b")[i],
+            .difference = qk_columns_reals(rows, "difference")[i],
+            .low = qk_columns_reals(rows, "difference_lo")[i],
+            .high = qk_columns_reals(rows, "difference_hi")[i],
+            .size = qk_columns_reals(rows, "size")[i],
+            .p_corrected = qk_columns_reals(rows, "p_corrected")[i]};
+    qk_columns_free(&rows);
+    return o->movers ? QK_OK : qk__nomem(err);
+}
+
+static int category_of(const char *name)
+{
+    int k = 0;
+    while (k + 1 < QK_NUM_CATEGORIES && strcmp(name, qk_category_name((qk_category)k)) != 0)
+        k++;
+    return k;
+}
+
+static qk_status take_heads(qk__comparing *c, qk_error *err)
+{
+    qk_compare_outcome *o = c->outcome;
+    qk_columns *rows;
+    QK_TRY(
+        qk__store_ask(c->tables, &rows, err,
+                      "SELECT \"in\" AS place, category_a, category_b, count(*) AS heads FROM "
+                      "compare_heads GROUP BY 1, 2, 3"));
+    const char *const *place = qk_columns_texts(rows, "place"),
+                      *const *a = qk_columns_texts(rows, "category_a"),
+                      *const *b = qk_columns_texts(rows, "category_b");
+    for (size_t i = 0; i < qk_columns_num_rows(rows); i++) {
+        const size_t heads = (size_t)qk_columns_integers(rows, "heads")[i];
+        const bool both = strcmp(place[i], "both") == 0;
+        *(both ? &o->paired : strcmp(place[i], "a") == 0 ? &o->only_a : &o->only_b) += heads;
+        if (both && a && b && a[i] && b[i] && !c->silent)
+            o->categories[category_of(a[i])][category_of(b[i])] += heads;
     }
+    qk_columns_free(&rows);
     return QK_OK;
 }
 
@@ -157,11 +211,10 @@ json_t *qk__compare_summary(const qk__comparing *c)
         qk__json_text(o->names[0]), "b", qk__json_text(o->names[1]), "lengths_a",
         qk__lengths_to_json(&o->lengths[0]), "lengths_b", qk__lengths_to_json(&o->lengths[1]),
         "unlike_lengths", o->unlike, "heads_in_both", (json_int_t)o->paired, "heads_in_a_only",
-        (json_int_t)o->only_a, "heads_in_b_only", (json_int_t)o->only_b, "level",
-        c->comparison.level, "tested", (json_int_t)o->tested, "supported",
-        (json_int_t)o->supported, "metrics", list_metrics(o), "categories",
-        c->comparison.silent ? json_null() : list_categories(o), "movers", list_movers(o),
-        "warnings", c->warnings);
+        (json_int_t)o->only_a, "heads_in_b_only", (json_int_t)o->only_b, "level", c->level,
+        "tested", (json_int_t)o->tested, "supported", (json_int_t)o->supported, "metrics",
+        list_metrics(o), "categories", c->silent ? json_null() : list_categories(o), "movers",
+        list_movers(o), "warnings", c->warnings);
 }
 
 /* ---- the whole -------------------------------------------------------------------------- */
@@ -184,10 +237,10 @@ static qk_status take_warnings(qk__comparing *c, qk_error *err)
     return QK_OK;
 }
 
-static bool has_intervals(const qk__side *side)
+static bool has_intervals(const qk__opened *side)
 {
     for (size_t i = 0; i < qk__num_fields; i++)
-        if (isfinite(side->level(side, qk__fields[i].file)))
+        if (isfinite(qk__side_level(side, qk__fields[i].file)))
             return true;
     return false;
 }
@@ -196,7 +249,7 @@ static bool has_intervals(const qk__side *side)
 static void warn_of_intervals(qk__comparing *c)
 {
     for (int s = 0; s < 2 && c->outcome->tested == 0; s++)
-        if (!has_intervals(&c->comparison.sides[s]))
+        if (!has_intervals(&c->sides[s]))
             qk__compare_warn(
                 c,
                 "%s has no intervals that could be used, so differences have none: "
@@ -204,13 +257,8 @@ static void warn_of_intervals(qk__comparing *c)
                 c->sides[s].letter, c->settings->ci);
 }
 
-static void warn_of_few(qk__comparing *c)
+static void warn_of_few(qk__comparing *c, double least)
 {
-    double least = INFINITY;
-    for (size_t i = 0; i < c->comparison.num_heads; i++) {
-        const qk__compared_head *head = &c->comparison.heads[i];
-        least = fmin(least, fmin(head->texts_a, head->texts_b));
-    }
     if (least < QK_FEW_TEXTS)
         qk__compare_warn(c,
                          "there are heads with %.0f texts: with so few, intervals of "
@@ -223,61 +271,61 @@ static void warn_of_few(qk__comparing *c)
 }
 
 /* Tables cannot tell a head that changed from an axis that is counted the other way round. */
-static qk_status warn_of_open_signs(qk__comparing *c, qk_error *err)
+static void warn_of_open_signs(qk__comparing *c, int64_t open, const char *names)
 {
-    const qk__comparison *of = &c->comparison;
-    qk__buffer names = {0};
-    size_t open = 0;
-    qk_status status = QK_OK;
-    for (size_t i = 0; i < of->num_paired && status == QK_OK; i++) {
-        const qk__result_head *head = of->pairs[0][i];
-        if (qk__sign_is_open(of, i) && ++open <= MAX_NAMED)
-            status = qk__buffer_printf(&names, err, "%s%d:%d", open > 1 ? ", " : "",
-                                       head->layer, head->q_head);
-    }
-    if (open > 0 && status == QK_OK)
+    if (open > 0)
         qk__compare_warn(c,
-                         "tables have no axes: r_k of %zu head%s changes sign (%s%s), which "
+                         "tables have no axes: r_k of %lld head%s changes sign (%s%s), which "
                          "may be the convention of PC0 alone",
-                         open, open == 1 ? "" : "s", (const char *)names.data,
+                         (long long)open, open == 1 ? "" : "s", names,
                          open > MAX_NAMED ? ", ..." : "");
-    qk__buffer_free(&names);
-    return status;
 }
 
-static void warn_of_ties(qk__comparing *c)
+static void warn_of_ties(qk__comparing *c, int64_t tied)
 {
-    size_t tied = 0;
-    for (size_t i = 0; i < c->comparison.num_paired; i++)
-        tied += qk__pair_has_tie(&c->comparison, i);
     if (tied > 0)
         qk__compare_warn(
             c,
-            "PC0 and PC1 of %zu head%s have nearly the same variance in a or b (near_tie in "
+            "PC0 and PC1 of %lld head%s have nearly the same variance in a or b (near_tie in "
             "heads.csv): a difference of r_q or r_k may be one of axes that changed places",
-            tied, tied == 1 ? "" : "s");
+            (long long)tied, tied == 1 ? "" : "s");
+}
+
+static qk_status warn_of_heads(qk__comparing *c, qk_error *err)
+{
+    qk_columns *rows;
+    QK_TRY(qk__store_ask(
+        c->tables, &rows, err,
+        "SELECT (SELECT 1.0 * min(texts) FROM (SELECT texts_a AS texts FROM compare_heads "
+        "UNION "
+        "ALL SELECT texts_b FROM compare_heads)) AS texts, coalesce(sum(open), 0) AS open, "
+        "coalesce(sum(tie), 0) AS tied, coalesce((SELECT group_concat(layer || ':' || q_head, "
+        "', "
+        "') FROM (SELECT * FROM temp.pairs WHERE open ORDER BY rowid LIMIT %d)), '') AS names "
+        "FROM temp.pairs",
+        MAX_NAMED));
+    warn_of_few(c, qk_columns_reals(rows, "texts")[0]);
+    warn_of_open_signs(c, qk_columns_integers(rows, "open")[0],
+                       qk_columns_texts(rows, "names")[0]);
+    warn_of_ties(c, qk_columns_integers(rows, "tied")[0]);
+    qk_columns_free(&rows);
+    return QK_OK;
 }
 
 qk_status qk__compare_sum_up(qk__comparing *c, qk_error *err)
 {
-    const qk__comparison *from = &c->comparison;
     qk_compare_outcome *o = c->outcome;
-    for (int s = 0; s < 2; s++)
+    for (int s = 0; s < 2; s++) {
+        o->lengths[s] = c->sides[s].lengths;
         if (!(o->names[s] = qk__strdup(c->sides[s].label)))
             return qk__nomem(err);
-    o->paired = from->num_paired;
-    o->only_a = from->only[0];
-    o->only_b = from->only[1];
-    for (int s = 0; s < 2; s++)
-        o->lengths[s] = c->sides[s].model->lengths;
-    o->unlike = from->unlike;
-    memcpy(o->categories, from->categories, sizeof o->categories);
+    }
+    o->unlike = c->unlike;
+    QK_TRY(take_heads(c, err));
     QK_TRY(take_metrics(c, err));
     QK_TRY(take_movers(c, err));
     warn_of_intervals(c);
-    warn_of_few(c);
-    QK_TRY(warn_of_open_signs(c, err));
-    warn_of_ties(c);
+    QK_TRY(warn_of_heads(c, err));
     QK_TRY(take_warnings(c, err));
     json_t *summary = qk__compare_summary(c);
     o->summary = qk__json_dumps(summary, JSON_INDENT(2));

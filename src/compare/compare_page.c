@@ -57,7 +57,7 @@ static void lead(qk__page *page, const qk__comparing *c)
     if (o->only_a + o->only_b > 0)
         qk__say(page, ", %zu in a alone, %zu in b alone", o->only_a, o->only_b);
     qk__say(page, ". ");
-    if (c->comparison.silent)
+    if (c->silent)
         qk__say(page, "Texts of a and b differ in length, so no change is tested.");
     else if (o->tested > 0)
         qk__say(page,
@@ -280,7 +280,7 @@ static void figures(qk__page *page, const qk__comparing *c)
     qk__close(page, "section");
 }
 
-static void end_page(qk__page *page, const qk__comparing *c)
+static qk_status end_page(qk__page *page, const qk__comparing *c, qk_error *err)
 {
     const char *line = c->settings->command_line;
     begin_section(page, "method", "How it is computed");
@@ -289,15 +289,16 @@ static void end_page(qk__page *page, const qk__comparing *c)
         "Differences are b − a of the same head. Intervals (%.3g %%) are over texts, from the "
         "intervals of a and of b. p-values of all metrics of all heads "
         "are corrected together (Benjamini and Hochberg). `docs/compare.md` has the formulas.",
-        100 * c->comparison.level);
+        100 * c->level);
     if (line)
         qk__put(page, "pre[tabindex=0]", "%s", line);
     qk__put(page, "p.note", "Page made by qkscope %s; charts by Chart.js (MIT licence).",
             qk_version());
     qk__close(page, "section main");
-    qk__compare_put_data(page, c);
+    QK_TRY(qk__compare_put_data(page, c, err));
     qk__page_scripts(page);
     qk__close(page, "body html");
+    return QK_OK;
 }
 
 qk_status qk__compare_write_page(qk__comparing *c, qk_error *err)
@@ -313,9 +314,10 @@ qk_status qk__compare_write_page(qk__comparing *c, qk_error *err)
     categories(&page, c->outcome);
     all_heads(&page);
     figures(&page, c);
-    end_page(&page, c);
     qk__path path;
-    qk_status status = qk__path_in(&path, c->settings->output, QK__COMPARE_PAGE, err);
+    qk_status status = end_page(&page, c, err);
+    if (status == QK_OK)
+        status = qk__path_in(&path, c->settings->output, QK__COMPARE_PAGE, err);
     if (status == QK_OK)
         status = qk__page_write(&page, path.text, &file, err);
     qk__page_free(&page);

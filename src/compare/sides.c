@@ -11,7 +11,7 @@
 #include "base/json_build.h"
 #include "compare/compare.h"
 #include "figure/figure_note.h"
-#include "results/read_results.h"
+#include "schema/schema.h"
 #include "tables/tables.h"
 #include "tables/text_lengths.h"
 
@@ -57,12 +57,10 @@ static bool fixes_axes(const json_t *run, const char *table)
     return json_is_false(refit) && strcmp(table, "head_metrics.csv") != 0;
 }
 
-static double level_of_folder(const qk__side *side, const char *table)
+double qk__side_level(const qk__opened *side, const char *table)
 {
-    const qk__opened *opened = side->context;
-    const json_t *run = opened->manifest.is_study
-                            ? opened->manifest.root
-                            : qk__manifest_owner(&opened->manifest, table);
+    const json_t *run = side->manifest.is_study ? side->manifest.root
+                                                : qk__manifest_owner(&side->manifest, table);
     double percent = confidence_of(run);
     return percent > 0 && !fixes_axes(run, table) ? percent / 100 : NAN;
 }
@@ -106,8 +104,8 @@ static json_t *describe_folder(const qk__opened *side, const char *folder)
                             : qk__manifest_owner(&side->manifest, "head_metrics.csv");
     json_t *width = json_object_get(json_object_get(run, "buckets"), "width");
     return json_pack("{s:s, s:o, s:o, s:o, s:O?}", "kind", "results", "path",
-                     qk__json_text(folder), "model", qk__json_text(side->model->name),
-                     "captures", captures, "bucket_width", width);
+                     qk__json_text(folder), "model", qk__json_text(side->model), "captures",
+                     captures, "bucket_width", width);
 }
 
 /* Tables that were edited or cut short would be compared as if they were whole. */
@@ -134,35 +132,56 @@ static qk_status check_tables(qk__comparing *c, const qk__opened *side, const ch
     return status;
 }
 
-static qk_status list_models(const qk__results *results, const char *folder, const char *wanted,
+static qk_status list_models(const qk_columns *models, const char *folder, const char *wanted,
                              qk_error *err)
 {
+    const char *const *all = qk_columns_texts(models, "model");
+    const size_t count = qk_columns_num_rows(models);
     qk__buffer names = {0};
-    for (size_t i = 0; i < results->num_models && i < MAX_NAMED; i++)
-        QK_TRY(qk__buffer_printf(&names, NULL, "%s'%.60s'", i ? ", " : "",
-                                 results->models[i].name));
+    for (size_t i = 0; i < count && i < MAX_NAMED; i++)
+        QK_TRY(qk__buffer_printf(&names, NULL, "%s'%.60s'", i ? ", " : "", all[i]));
     const char *text = names.data ? (const char *)names.data : "none";
-    const char *more = results->num_models > MAX_NAMED ? ", ..." : "";
+    const char *more = count > MAX_NAMED ? ", ..." : "";
     qk_status status =
         wanted ? qk__fail(err, QK_ERR_NOT_FOUND, "%s: has no model '%.80s'; it has %s%s",
                           folder, wanted, text, more)
                : qk__fail(err, QK_ERR_ARGUMENT,
                           "%s: has %zu models: say which, as %s:MODEL; it has %s%s", folder,
-                          results->num_models, folder, text, more);
+                          count, folder, text, more);
     qk__buffer_free(&names);
     return status;
 }
 
-static qk_status choose_model(qk__opened *side, const char *folder, const char *wanted,
-                              qk_error *err)
+static qk_status take_model(qk__opened *side, const qk_columns *models, size_t i, qk_error *err)
 {
-    const qk__results *results = side->results;
-    for (size_t i = 0; i < results->num_models && !side->model; i++)
-        if (!wanted ? results->num_models == 1
-                    : strcmp(results->models[i].name, wanted) == 0 ||
-                          strcmp(results->models[i].label, wanted) == 0)
-            side->model = &results->models[i];
-    return side->model ? QK_OK : list_models(results, folder, wanted, err);
+    side->model = qk__strdup(qk_columns_texts(models, "model")[i]);
+    side->model_label = qk__strdup(qk_columns_texts(models, "label")[i]);
+    for (size_t k = 0; k < QK__NUM_LENGTHS; k++)
+        *qk__length_of(&side->lengths, k) =
+            qk_columns_reals(models, qk__length_members[k].name)[i];
+    return side->model && side->model_label ? QK_OK : qk__nomem(err);
+}
+
+/* The one there is, or that of this name or label. */
+static qk_status choose_model(qk__comparing *c, qk__opened *side, const char *folder,
+                              const char *wanted, qk_error *err)
+{
+    qk_columns *models;
+    QK_TRY(qk__store_ask(c->tables, &models, err,
+                         "SELECT * FROM \"%w\".models ORDER BY model_id", side->letter));
+    const char *const *names = qk_columns_texts(models, "model"), *const *labels =
+                                                                      qk_columns_texts(models,
+                                                                                       "label");
+    const size_t count = qk_columns_num_rows(models);
+    size_t at = 0;
+    while (at < count &&
+           (wanted ? strcmp(names[at], wanted) != 0 && strcmp(labels[at], wanted) != 0
+                   : count != 1))
+        at++;
+    qk_status status = at < count ? take_model(side, models, at, err)
+                                  : list_models(models, folder, wanted, err);
+    qk_columns_free(&models);
+    return status;
 }
 
 /* Repetitions of another run than the intervals say nothing of these. */
@@ -179,20 +198,15 @@ static bool has_own_repeats(const qk__manifest *manifest)
 }
 
 /* What each head has without each group of texts, for differences of the same texts. */
-static qk_status read_repeats(qk__comparing *c, qk__opened *side, const char *folder,
-                              qk_error *err)
+static qk_status read_repeats(qk__comparing *c, qk__opened *side, qk_error *err)
 {
-    qk__store *tables;
-    QK_TRY(qk__store_open(&tables, &c->settings->context, err));
-    qk_status status = qk__store_add(tables, "main", folder, c->settings->force, err);
-    if (status == QK_OK && qk__store_has(tables, "main", "repeats.csv") &&
-        (side->manifest.is_study || has_own_repeats(&side->manifest)))
-        status = qk__store_ask(tables, &side->repeats, err,
-                               "SELECT * FROM repeats WHERE coalesce(model, '') = %Q "
-                               "ORDER BY layer, q_head, text_group",
-                               side->model->name);
-    qk__store_close(&tables);
-    return status;
+    if (!qk__store_has(c->tables, side->letter, "repeats.csv") ||
+        (!side->manifest.is_study && !has_own_repeats(&side->manifest)))
+        return QK_OK;
+    return qk__store_ask(c->tables, &side->repeats, err,
+                         "SELECT * FROM \"%w\".repeats WHERE coalesce(model, '') = %Q "
+                         "ORDER BY layer, q_head, text_group",
+                         side->letter, side->model);
 }
 
 static qk_status read_folder(qk__comparing *c, qk__opened *side, const char *folder,
@@ -201,16 +215,16 @@ static qk_status read_folder(qk__comparing *c, qk__opened *side, const char *fol
     QK_TRY(qk__place_watch(&side->watched, folder, c->side ? &c->sides[0].watched : NULL, err));
     QK_TRY(qk__manifest_read(&side->manifest, folder, err));
     QK_TRY(check_tables(c, side, folder, err));
-    QK_TRY(qk__results_read(&side->results, folder, NULL, err));
-    QK_TRY(choose_model(side, folder, model, err));
+    QK_TRY(qk__store_add(c->tables, side->letter, folder, c->settings->force, err));
+    QK_TRY(choose_model(c, side, folder, model, err));
     for (size_t i = 0; i < json_array_size(side->manifest.runs); i++) {
         const json_t *run = json_array_get(side->manifest.runs, i);
-        if (strcmp(qk__json_string(run, "model"), side->model->name) == 0)
+        if (strcmp(qk__json_string(run, "model"), side->model) == 0)
             warn_again(c, json_object_get(run, "warnings"));
     }
     warn_of_level(c, side, folder);
     side->facts = describe_folder(side, folder);
-    return read_repeats(c, side, folder, err);
+    return read_repeats(c, side, err);
 }
 
 /* ---- which of them it is ---------------------------------------------------------------- */
@@ -287,7 +301,7 @@ static qk_status name_sides(qk__comparing *c, qk_error *err)
 {
     const char *names[2], *paths[2] = {c->settings->a, c->settings->b};
     for (int s = 0; s < 2; s++)
-        names[s] = *c->sides[s].model->name ? c->sides[s].model->label : "";
+        names[s] = *c->sides[s].model ? c->sides[s].model_label : "";
     bool same = strcmp(names[0], names[1]) == 0;
     for (int s = 0; s < 2; s++) {
         const char *last = strrchr(paths[s], '/');
@@ -313,9 +327,11 @@ static qk_status name_sides(qk__comparing *c, qk_error *err)
 /* First of all warnings; and beside every number, as what a and b are called. */
 static qk_status tell_lengths(qk__comparing *c, qk_error *err)
 {
-    const qk_text_lengths *of[2] = {&c->sides[0].model->lengths, &c->sides[1].model->lengths};
+    const qk_text_lengths *of[2] = {&c->sides[0].lengths, &c->sides[1].lengths};
     char text[2][QK_LENGTHS_SIZE], message[512];
-    if (!qk__lengths_differ(of[0], of[1]))
+    c->unlike = qk__lengths_differ(of[0], of[1]);
+    c->silent = c->unlike && !c->settings->any_length;
+    if (!c->unlike)
         return QK_OK;
     snprintf(message, sizeof message,
              "a is of %s; b is of %s: categories and most numbers depend on the length of the "
@@ -343,15 +359,13 @@ static qk_status tell_lengths(qk__comparing *c, qk_error *err)
 qk_status qk__open_sides(qk__comparing *c, qk_error *err)
 {
     const char *names[2] = {c->settings->a, c->settings->b};
+    QK_TRY(qk__store_open(&c->tables, &c->settings->context, err));
     for (c->side = 0; c->side < 2; c->side++) {
         qk_status status = open_side(c, names[c->side], err);
         if (status != QK_OK)
             return status;
         if (!c->sides[c->side].facts)
             return qk__nomem(err);
-        const qk__opened *o = &c->sides[c->side];
-        c->comparison.sides[c->side] = (qk__side){
-            .model = o->model, .level = level_of_folder, .context = o, .repeats = o->repeats};
     }
     QK_TRY(warn_of_same(c, err));
     warn_of_widths(c);
@@ -363,11 +377,14 @@ void qk__close_sides(qk__comparing *c)
 {
     for (int s = 0; s < 2; s++) {
         qk__opened *o = &c->sides[s];
-        qk__results_free(&o->results);
+        free(o->model);
+        free(o->model_label);
         qk__manifest_free(&o->manifest);
+        qk_columns_free(&o->heads);
         qk_columns_free(&o->repeats);
         qk__place_release(&o->watched);
         json_decref(o->facts);
         free(o->label);
     }
+    qk__store_close(&c->tables);
 }

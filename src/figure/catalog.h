@@ -21,7 +21,7 @@ typedef struct qk__subject {
     qk__found rows, all; /* what the figure's SELECT found: of the model, and of all models */
     const qk__result_model *model;
     const struct qk__figure_kind *kind;
-    const struct qk__comparison *comparison; /* of two models; NULL: of none */
+    const char *sides[2];     /* of a comparison, what the two are called */
     bool in_page;             /* drawings are wanted as elements of a page, too */
     const char *score_metric; /* of the score figure: a field or a column of the score file */
     const char *score_column; /* NULL = its first numeric column */

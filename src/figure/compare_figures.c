@@ -9,69 +9,60 @@
 #include "figure/catalog.h"
 #include "figure/sheet.h"
 
-/* Metrics that are shown, if both have them. */
-static const char *const METRICS[] = {"r_q",           "r_k",        "ev0",
-                                      "bias_strength", "ap_overall", "plane_var_fraction",
-                                      "lin_var_q",     "lin_var_k"};
-enum { NUM_METRICS = sizeof METRICS / sizeof *METRICS };
-
-size_t qk__compared_metrics(const qk__comparison *c,
-                            const qk__compared_metric *chosen[QK__MOST_COMPARED])
+size_t qk__compared_metrics(const qk__found *rows, qk__found of[QK__MOST_COMPARED])
 {
     size_t count = 0;
-    for (size_t i = 0; i < NUM_METRICS; i++)
-        for (size_t m = 0; m < c->num_metrics && count < QK__MOST_COMPARED; m++)
-            if (strcmp(c->metrics[m].field->info.name, METRICS[i]) == 0)
-                chosen[count++] = &c->metrics[m];
-    if (count == 0) /* of a table with none of these */
-        chosen[count++] = &c->metrics[0];
+    for (size_t i = 0; i < rows->count && count < QK__MOST_COMPARED; i += of[count - 1].count)
+        of[count++] = qk__same_in(rows, i, QK__COMPARED_PLACE);
     return count;
 }
 
-const char *qk__compared_title(qk__figure *figure, const qk__compared_metric *metric,
-                               double width, const char *more)
+static const qk__field *field_of(const qk__found *rows)
 {
-    const char *label = metric->field->info.label;
-    const double room = width - (*more ? qk__text_width(figure, 6) : 0);
-    return qk__figure_format(figure, "%.600s%s",
-                             qk__brief(figure, label ? label : metric->field->info.name, room),
-                             more);
+    return qk__find_field(qk__text_in(rows, 0, QK__COMPARED_METRIC));
 }
 
+const char *qk__compared_title(qk__figure *figure, const qk__found *rows, double width,
+                               const char *more)
+{
+    const qk__field *field = field_of(rows);
+    const double room = width - (*more ? qk__text_width(figure, 6) : 0);
+    return qk__figure_format(
+        figure, "%.600s%s",
+        qk__brief(figure, field->info.label ? field->info.label : field->info.name, room),
+        more);
+}
+
+/* A folder may hold compare.csv of others. */
 bool qk__has_compared_heads(const qk__subject *subject)
 {
-    return subject->comparison != NULL;
+    return subject->sides[0] && subject->rows.count > 0;
 }
 
 /* ---- each head in a and in b ------------------------------------------------------------ */
 
-static void find_sides(const qk__comparison *c, const qk__compared_metric *metric,
-                       qk__range *of_a, qk__range *of_b)
+static qk__range range_of(const qk__found *rows, size_t column)
 {
-    *of_a = *of_b = QK__NO_RANGE;
-    for (size_t i = 0; i < c->num_paired; i++) {
-        const qk__change *x = &c->changes[metric->first + i];
-        if (!isfinite(x->difference))
-            continue;
-        qk__range_add(of_a, x->a);
-        qk__range_add(of_b, x->b);
-    }
+    qk__range range = QK__NO_RANGE;
+    for (size_t i = 0; i < rows->count; i++)
+        qk__range_add(&range, qk__number_in(rows, i, column));
+    return range;
 }
 
 /* Heads whose change is supported last, over the others. */
-static void put_sides(qk__figure *figure, const qk__comparison *c,
-                      const qk__compared_metric *metric, const qk__plot *plot)
+static void put_sides(qk__figure *figure, const qk__found *rows, const qk__plot *plot)
 {
     const double radius = 2.6 * qk__em(figure);
     for (int supported = 0; supported < 2; supported++)
-        for (size_t i = 0; i < c->num_paired; i++) {
-            const qk__change *x = &c->changes[metric->first + i];
-            if (!isfinite(x->difference) || (x->p_corrected < QK__CHANGE_LEVEL) != supported)
+        for (size_t i = 0; i < rows->count; i++) {
+            const double a = qk__number_in(rows, i, QK__COMPARED_A),
+                         b = qk__number_in(rows, i, QK__COMPARED_B);
+            if ((qk__number_in(rows, i, QK__COMPARED_SUPPORTED) == 1) != supported)
                 continue;
-            qk__draw_points(plot, &x->a, &x->b, 1, supported ? QK__DISC : QK__RING, radius,
+            qk__draw_points(plot, &a, &b, 1, supported ? QK__DISC : QK__RING, radius,
                             supported ? figure->theme->highlight : figure->theme->muted, 0);
-            qk__tell_point(figure, metric->field->info.name,
-                           supported ? "changed" : "not shown to have changed", x->a, x->b);
+            qk__tell_point(figure, field_of(rows)->info.name,
+                           supported ? "changed" : "not shown to have changed", a, b);
         }
 }
 
@@ -105,33 +96,23 @@ static void draw_identity(qk__figure *figure, const qk__plot *plot)
         qk__draw_curve(plot, ends, ends, 2, qk__guide(figure));
 }
 
-static double largest_side(const qk__comparison *c, const qk__compared_metric *metric)
-{
-    double most = 0;
-    for (size_t i = 0; i < c->num_paired; i++) {
-        const qk__change *x = &c->changes[metric->first + i];
-        if (isfinite(x->difference))
-            most = fmax(most, fmax(fabs(x->a), fabs(x->b)));
-    }
-    return most;
-}
-
-static void draw_scatter(qk__figure *figure, const qk__comparison *c,
-                         const qk__compared_metric *metric, const qk__sheet *sheet, size_t i)
+static void draw_scatter(qk__figure *figure, const qk__subject *subject, const qk__found *rows,
+                         const qk__sheet *sheet, size_t i)
 {
     const double em = qk__em(figure);
     const qk__place of = qk__panel_place(sheet, i), *place = &of;
     const double middle = place->left + place->width / 2;
-    qk__power power = qk__power_for(metric->field, largest_side(c, metric));
-    qk__range of_a, of_b;
-    find_sides(c, metric, &of_a, &of_b);
+    qk__range of_a = range_of(rows, QK__COMPARED_A), of_b = range_of(rows, QK__COMPARED_B);
+    qk__power power =
+        qk__power_for(field_of(rows), fmax(fmax(fabs(of_a.low), fabs(of_a.high)),
+                                           fmax(fabs(of_b.low), fabs(of_b.high))));
     bool one = settle_ranges(&of_a, &of_b);
-    qk__put_text(figure, qk__compared_title(figure, metric, 0.97 * sheet->across, power.text),
+    qk__put_text(figure, qk__compared_title(figure, rows, 0.97 * sheet->across, power.text),
                  middle, place->top - 12 * em, QK__SMALL_TYPE);
-    qk__put_text(figure, qk__brief(figure, c->sides[0].label, place->width), middle,
+    qk__put_text(figure, qk__brief(figure, subject->sides[0], place->width), middle,
                  place->top + place->height + 36 * em, QK__NOTE);
     if (qk__is_leftmost(sheet, i))
-        qk__put_text(figure, qk__brief(figure, c->sides[1].label, place->height),
+        qk__put_text(figure, qk__brief(figure, subject->sides[1], place->height),
                      place->left - 52 * em, place->top + place->height / 2,
                      QK__NOTE | QK__TURNED);
     qk__plot plot = qk__figure_plot(figure, place);
@@ -147,16 +128,16 @@ static void draw_scatter(qk__figure *figure, const qk__comparison *c,
         qk__line_up(&plot, 0, qk__guide(figure));
     }
     qk__draw_sides(&plot, 1u << QK__BELOW | 1u << QK__LEFT);
-    put_sides(figure, c, metric, &plot);
+    put_sides(figure, rows, &plot);
 }
 
 void qk__build_compared_heads(qk__figure *figure, const qk__subject *subject)
 {
-    const qk__comparison *c = subject->comparison;
-    const qk__compared_metric *chosen[QK__MOST_COMPARED];
-    size_t count = qk__compared_metrics(c, chosen), tested = 0;
-    for (size_t i = 0; i < count; i++)
-        tested += chosen[i]->tested;
+    qk__found chosen[QK__MOST_COMPARED];
+    const qk__found *rows = &subject->rows;
+    size_t count = qk__compared_metrics(rows, chosen), tested = 0;
+    for (size_t i = 0; i < rows->count; i++)
+        tested += isfinite(qk__number_in(rows, i, QK__COMPARED_SUPPORTED));
     const qk__entry entries[] = {
         {"changed (corrected p < 0.05)", figure->theme->highlight, QK__DISC, 0},
         {"no change shown, or not tested", figure->theme->muted, QK__RING, 0}};
@@ -174,5 +155,5 @@ void qk__build_compared_heads(qk__figure *figure, const qk__subject *subject)
     qk__set_heading(figure, subject->results, NULL, subject->kind->heading);
     qk__begin_sheet(figure, &sheet);
     for (size_t i = 0; i < count; i++)
-        draw_scatter(figure, c, chosen[i], &sheet, i);
+        draw_scatter(figure, subject, &chosen[i], &sheet, i);
 }

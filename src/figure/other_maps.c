@@ -307,14 +307,10 @@ void qk__build_category_changes(qk__figure *figure, const qk__subject *subject)
 
 /* ---- two models ------------------------------------------------------------------------- */
 
-static void sides_of_pairs(const qk__comparison *c, size_t *layers, size_t *heads)
+static void sides_of_pairs(const qk__found *rows, size_t *layers, size_t *heads)
 {
-    *layers = *heads = 0;
-    for (size_t i = 0; i < c->num_paired; i++) {
-        const qk__result_head *head = c->pairs[0][i];
-        *layers = (size_t)head->layer >= *layers ? (size_t)head->layer + 1 : *layers;
-        *heads = (size_t)head->q_head >= *heads ? (size_t)head->q_head + 1 : *heads;
-    }
+    *layers = (size_t)qk__number_in(rows, 0, QK__COMPARED_LAST_LAYER) + 1;
+    *heads = (size_t)qk__number_in(rows, 0, QK__COMPARED_LAST_HEAD) + 1;
 }
 
 /* Numbers of layers and heads come from files: beyond this a map says nothing any more. */
@@ -322,36 +318,36 @@ bool qk__has_change_maps(const qk__subject *subject)
 {
     enum { MOST_LAYERS = 1024, MOST_HEADS = 512 };
     size_t layers, heads;
-    if (!subject->comparison)
+    if (!qk__has_compared_heads(subject))
         return false;
-    sides_of_pairs(subject->comparison, &layers, &heads);
+    sides_of_pairs(&subject->rows, &layers, &heads);
     return layers <= MOST_LAYERS && heads <= MOST_HEADS;
 }
 
 void qk__build_change_maps(qk__figure *figure, const qk__subject *subject)
 {
-    const qk__comparison *c = subject->comparison;
-    const qk__compared_metric *chosen[QK__MOST_COMPARED];
-    size_t count = qk__compared_metrics(c, chosen), layers, heads;
+    qk__found chosen[QK__MOST_COMPARED];
+    size_t count = qk__compared_metrics(&subject->rows, chosen), layers, heads;
     qk__maps *all = qk__figure_alloc(figure, 1, sizeof *all);
     if (!all)
         return;
-    sides_of_pairs(c, &layers, &heads);
+    sides_of_pairs(&subject->rows, &layers, &heads);
     for (size_t m = 0; m < count; m++) {
+        const qk__found *rows = &chosen[m];
         qk__map *map = &all->maps[all->count++];
         double most = 0;
         if (!qk__start_map(figure, map, layers, heads))
             return;
-        for (size_t i = 0; i < c->num_paired; i++) {
-            const qk__change *x = &c->changes[chosen[m]->first + i];
-            if (!isfinite(x->difference))
-                continue;
-            map->values[(size_t)x->layer * heads + (size_t)x->q_head] = x->difference;
-            most = fmax(most, fabs(x->difference));
+        for (size_t i = 0; i < rows->count; i++) {
+            const double difference = qk__number_in(rows, i, QK__COMPARED_DIFFERENCE);
+            map->values[(size_t)qk__number_in(rows, i, QK__COMPARED_LAYER) * heads +
+                        (size_t)qk__number_in(rows, i, QK__COMPARED_HEAD)] = difference;
+            most = fmax(most, fabs(difference));
         }
         map->scale = qk__scale_of_change(most);
-        map->scale.power = qk__power_for(chosen[m]->field, most);
-        map->title = qk__compared_title(figure, chosen[m], 300, map->scale.power.text);
+        map->scale.power =
+            qk__power_for(qk__find_field(qk__text_in(rows, 0, QK__COMPARED_METRIC)), most);
+        map->title = qk__compared_title(figure, rows, 300, map->scale.power.text);
     }
     all->x_label = "Head";
     all->y_label = "Layer";

@@ -40,6 +40,10 @@ static qk_status ask_tables(qk__builder *builder, const char *scores, qk_error *
 static qk_status read_all(qk__builder *builder, const char *scores, qk_error *err)
 {
     QK_TRY(qk__manifest_read(&builder->manifest, builder->folder, err));
+    if (builder->manifest.is_comparison)
+        return qk__fail(err, QK_ERR_NOT_FOUND,
+                        "%s: no tables of results here: it is a comparison of two",
+                        builder->folder);
     QK_TRY(qk__read_models(builder, err));
     QK_TRY(qk__read_head_tables(builder, err));
     QK_TRY(qk__read_series_tables(builder, err));

@@ -45,30 +45,6 @@ typedef struct qk__listed_model {
     qk_text_lengths lengths;
 } qk__listed_model;
 
-/* One number of a head in two models, in compare.csv; NaN where it is not known. */
-typedef struct qk__change {
-    int layer, q_head, k_head;
-    const char *metric; /* the column's name */
-    double a, b;
-    double difference, difference_lo, difference_hi; /* b - a */
-    double size;                                     /* in spreads of the metric over heads */
-    double paired; /* 1: the interval is of the same texts; 0; NaN: there is none */
-    double p, p_corrected;
-    bool open; /* it may be one of signs alone (qk__sign_is_open) */
-    double text_tokens_a, text_tokens_b;
-} qk__change;
-
-/* A head of either model, in compare_heads.csv. */
-typedef struct qk__compared_head {
-    int layer, q_head, k_head;
-    const char *in;                      /* "both", "a", "b" */
-    const char *category_a, *category_b; /* "" = none */
-    double category_probability_a, category_probability_b;
-    double rows_a, rows_b, texts_a, texts_b, text_tokens_a, text_tokens_b;
-    const char *top_metric; /* the one with the largest |size|; "" = none */
-    double top_difference, top_size, top_p_corrected;
-} qk__compared_head;
-
 /* What changed heads lose at some positions, in ablation_positions.csv. */
 typedef struct qk__ablation_position {
     const char *group, *what;

@@ -27,6 +27,7 @@
 #define ARRAY(of, owner, member) VALUE(REAL, ARRAY, of, owner, member)
 #define WIDTH(of, owner, member) VALUE(REAL, WIDTH, of, owner, member)
 #define FEWER(of, owner, member) VALUE(REAL, FEWER, of, owner, member)
+#define ASKED(as)                .info.type = QK_COLUMN_##as
 #define INDEX                    .info.type = QK_COLUMN_INTEGER, .storage = QK__INDEX
 
 /* Where the rows of a table are (qk__rows). */

@@ -253,7 +253,7 @@ qk_status qk__fill_distance_map(qk__store_table *table, qk_error *err)
     for (size_t i = 0; i < table->num_columns; i++)
         table->columns[i].wanted = true;
     qk_status status =
-        qk__sql_do(t, err, "CREATE TABLE temp.met (head_id INTEGER PRIMARY KEY)");
+        qk__store_do(t, err, "CREATE TABLE temp.met (head_id INTEGER PRIMARY KEY)");
     if (status == QK_OK)
         status = qk__row_model_begin(&s.model, s.set, err);
     if (status == QK_OK)
@@ -270,6 +270,6 @@ qk_status qk__fill_distance_map(qk__store_table *table, qk_error *err)
     }
     free(s.grids);
     qk_status dropped =
-        qk__sql_do(t, status == QK_OK ? err : NULL, "DROP TABLE IF EXISTS temp.met");
+        qk__store_do(t, status == QK_OK ? err : NULL, "DROP TABLE IF EXISTS temp.met");
     return status == QK_OK ? dropped : status;
 }

@@ -25,8 +25,9 @@ static qk_status add_ablation(qk__store_set *set, const qk__table_folder *source
         return qk__fail(err, QK_ERR_INCONSISTENT,
                         "%s: ablation_groups.csv, column 'heads': %.0f, and the model has %d",
                         source->folder, most, heads);
-    return qk__sql_do(set->store, err, "INSERT INTO \"%w\".ablated VALUES (%Q, nullif(%d, 0))",
-                      set->name, model, heads);
+    return qk__store_do(set->store, err,
+                        "INSERT INTO \"%w\".ablated VALUES (%Q, nullif(%d, 0))", set->name,
+                        model, heads);
 }
 
 static qk_status add_folder(qk__store_set *set, const qk__table_folder *source, qk_error *err)

@@ -299,15 +299,15 @@ qk_status qk__fill_csv(qk__store_table *table, qk_error *err)
     if (table->of_heads)
         status = qk__row_model_begin(&f.model, table->set, err);
     if (status == QK_OK)
-        status = qk__sql_do(t, err, "BEGIN");
+        status = qk__store_do(t, err, "BEGIN");
     if (status == QK_OK)
         status = fill_from(&f, err);
     if (status == QK_OK && f.unordered)
         status = check_order(&f, err);
     sqlite3_finalize(f.insert);
     if (!sqlite3_get_autocommit(t->db)) {
-        qk_status ended = qk__sql_do(t, status == QK_OK ? err : NULL,
-                                     status == QK_OK ? "COMMIT" : "ROLLBACK");
+        qk_status ended = qk__store_do(t, status == QK_OK ? err : NULL,
+                                       status == QK_OK ? "COMMIT" : "ROLLBACK");
         status = status == QK_OK ? ended : status;
     }
     free(f.columns);

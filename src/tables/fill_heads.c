@@ -53,7 +53,7 @@ static qk_status complete_models(qk__store_set *set, qk_error *err)
 {
     char *unnamed = qk__unnamed_model(set);
     qk_status status =
-        unnamed ? qk__sql_do(
+        unnamed ? qk__store_do(
                       set->store, err,
                       "UPDATE \"%w\".models SET label = coalesce(label, nullif(model, ''), %Q),"
                       " family = coalesce(family, label, nullif(model, ''), %Q)",
@@ -138,7 +138,7 @@ qk_status qk__fill_ids(qk__store_table *table, qk_error *err)
     for (size_t i = 0; qk__head_tables[i]; i++) {
         const qk__store_table *from = qk__store_table_of(set, qk__head_tables[i]);
         QK_TRY(check_heads(from, err));
-        QK_TRY(qk__sql_do(
+        QK_TRY(qk__store_do(
             set->store, err,
             "INSERT OR IGNORE INTO \"%w\".head_ids SELECT head_id, model, layer, q_head, k_head"
             " FROM \"%w\".\"%w\"",
@@ -188,7 +188,7 @@ static qk_status run_insert(qk__store_table *table,
     if (status == QK_OK)
         status = sources(table, &sql, err);
     if (status == QK_OK)
-        status = qk__sql_do(table->set->store, err, "%s", (const char *)sql.data);
+        status = qk__store_do(table->set->store, err, "%s", (const char *)sql.data);
     qk__buffer_free(&sql);
     return status;
 }

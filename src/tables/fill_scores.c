@@ -133,11 +133,11 @@ static qk_status read_all(scoring *s, qk_error *err)
 static qk_status match(const scoring *s, qk_error *err)
 {
     const char *set = s->set->name;
-    return qk__sql_do(s->set->store, err,
-                      "UPDATE \"%w\".scores AS s SET scored = coalesce("
-                      "(SELECT model FROM \"%w\".models m WHERE m.model = s.model), "
-                      "(SELECT model FROM \"%w\".models m WHERE m.label = s.model LIMIT 1))",
-                      set, set, set);
+    return qk__store_do(s->set->store, err,
+                        "UPDATE \"%w\".scores AS s SET scored = coalesce("
+                        "(SELECT model FROM \"%w\".models m WHERE m.model = s.model), "
+                        "(SELECT model FROM \"%w\".models m WHERE m.label = s.model LIMIT 1))",
+                        set, set, set);
 }
 
 qk_status qk__fill_scores(qk__store_table *table, qk_error *err)
@@ -147,7 +147,7 @@ qk_status qk__fill_scores(qk__store_table *table, qk_error *err)
     for (size_t i = 0; i < table->num_columns; i++)
         table->columns[i].wanted = true;
     qk_status status =
-        qk__sql_do(t, err, "CREATE TABLE temp.scored (model TEXT PRIMARY KEY, row INTEGER)");
+        qk__store_do(t, err, "CREATE TABLE temp.scored (model TEXT PRIMARY KEY, row INTEGER)");
     if (status == QK_OK)
         status = qk__sql_make(t, &s.note, err, "INSERT INTO temp.scored VALUES (?1, ?2)");
     if (status == QK_OK)
@@ -160,7 +160,7 @@ qk_status qk__fill_scores(qk__store_table *table, qk_error *err)
     sqlite3_finalize(s.insert);
     sqlite3_finalize(s.note);
     qk_status dropped =
-        qk__sql_do(t, status == QK_OK ? err : NULL, "DROP TABLE IF EXISTS temp.scored");
+        qk__store_do(t, status == QK_OK ? err : NULL, "DROP TABLE IF EXISTS temp.scored");
     if (status == QK_OK)
         status = dropped;
     return status == QK_OK ? match(&s, err) : status;

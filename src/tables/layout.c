@@ -80,8 +80,8 @@ static qk_status create(qk__store_table *table, qk_error *err)
                                    sql_type(c), key);
     }
     if (status == QK_OK)
-        status = qk__sql_do(table->set->store, err, "CREATE TABLE \"%w\".\"%w\" (%s)",
-                            table->set->name, table->name, (const char *)sql.data);
+        status = qk__store_do(table->set->store, err, "CREATE TABLE \"%w\".\"%w\" (%s)",
+                              table->set->name, table->name, (const char *)sql.data);
     qk__buffer_free(&sql);
     return status;
 }

@@ -26,9 +26,9 @@ static qk_status open_folders(const qk_sql_query *query, qk__store **tables, qk_
 static qk_status list_row(qk__store *t, const char *table, const char *column,
                           const qk_column_info *info, const char *about, qk_error *err)
 {
-    return qk__sql_do(t, err, "INSERT INTO temp.listed VALUES (%Q, %Q, %Q, %Q, %Q)", table,
-                      column, info ? qk_column_type_name(info->type) : NULL,
-                      info ? info->unit : NULL, about);
+    return qk__store_do(t, err, "INSERT INTO temp.listed VALUES (%Q, %Q, %Q, %Q, %Q)", table,
+                        column, info ? qk_column_type_name(info->type) : NULL,
+                        info ? info->unit : NULL, about);
 }
 
 /* The columns that the file has. */
@@ -54,9 +54,9 @@ static qk_status list_columns(qk__store *t, const qk__store_table *table, const 
 
 static qk_status list_tables(qk__store *t, const qk__store_set *set, qk_error *err)
 {
-    QK_TRY(qk__sql_do(t, err,
-                      "CREATE TABLE temp.listed (\"table\" TEXT, \"column\" TEXT, type TEXT, "
-                      "unit TEXT, about TEXT)"));
+    QK_TRY(qk__store_do(t, err,
+                        "CREATE TABLE temp.listed (\"table\" TEXT, \"column\" TEXT, type TEXT, "
+                        "unit TEXT, about TEXT)"));
     QK_TRY(list_row(t, "head_numbers", "*", NULL,
                     "a row a head: every column of the tables with one, and of pc0", err));
     QK_TRY(list_row(t, "pc0", "*", NULL, "qk on component 0", err));

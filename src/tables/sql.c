@@ -158,7 +158,8 @@ qk_status qk__store_fill(qk__store_table *table, qk_error *err)
         table->columns[i].wanted |= table->columns[i].filled;
     qk_status status = QK_OK;
     if (table->filled || table->columns[0].filled)
-        status = qk__sql_do(t, err, "DELETE FROM \"%w\".\"%w\"", table->set->name, table->name);
+        status =
+            qk__store_do(t, err, "DELETE FROM \"%w\".\"%w\"", table->set->name, table->name);
     if (status == QK_OK)
         status = table->fill(table, err);
     for (size_t i = 0; i < table->num_columns; i++)
@@ -348,7 +349,7 @@ qk_status qk__sql_make(qk__store *t, sqlite3_stmt **out, qk_error *err, const ch
     return status;
 }
 
-qk_status qk__sql_do(qk__store *t, qk_error *err, const char *sql, ...)
+qk_status qk__store_do(qk__store *t, qk_error *err, const char *sql, ...)
 {
     sqlite3_stmt *statement;
     va_list args;

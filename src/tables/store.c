@@ -26,7 +26,7 @@ static qk_status configure(qk__store *t, qk_error *err)
     sqlite3_db_config(t->db, SQLITE_DBCONFIG_DQS_DML, 0, &off);
     sqlite3_db_config(t->db, SQLITE_DBCONFIG_DEFENSIVE, 1, &off);
     qk__sql_guard(t);
-    QK_TRY(qk__sql_do(t, err, "PRAGMA temp_store = MEMORY"));
+    QK_TRY(qk__store_do(t, err, "PRAGMA temp_store = MEMORY"));
     return qk__sql_functions(t, err);
 }
 
@@ -98,7 +98,7 @@ static qk_status need_set(qk__store *t, const char *name, qk__store_set **set, q
     made->store = t;
     *set = t->sets[t->num_sets++] = made;
     if (strcmp(name, "main") != 0)
-        QK_TRY(qk__sql_do(t, err, "ATTACH ':memory:' AS \"%w\"", name));
+        QK_TRY(qk__store_do(t, err, "ATTACH ':memory:' AS \"%w\"", name));
     return qk__layout_create(made, err);
 }
 
@@ -163,6 +163,17 @@ qk_status qk__store_add_diff(qk__store *t, qk_error *err)
     qk__store_set *set;
     QK_TRY(need_set(t, "main", &set, err));
     return qk__layout_add_diff(set, err);
+}
+
+qk_status qk__store_own(qk__store *t, const char *name, qk_error *err)
+{
+    qk__store_set *set;
+    QK_TRY(need_set(t, "main", &set, err));
+    qk__store_table *table = qk__store_table_of(set, name);
+    table->filled = true;
+    for (size_t i = 0; i < table->num_columns; i++)
+        table->columns[i].wanted = table->columns[i].filled = true;
+    return QK_OK;
 }
 
 bool qk__store_has(const qk__store *t, const char *name, const char *file)

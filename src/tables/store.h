@@ -84,8 +84,6 @@ QK_MUST_CHECK qk_status qk__sql_make(qk__store *t, sqlite3_stmt **out, qk_error 
                                      const char *sql, ...);
 /* The tables that it asks for have its columns when they are filled. */
 QK_MUST_CHECK qk_status qk__sql_expect(qk__store *t, const char *sql, qk_error *err);
-/* Runs one of ours that has no rows, printf style as qk__store_ask. */
-QK_MUST_CHECK qk_status qk__sql_do(qk__store *t, qk_error *err, const char *sql, ...);
 /* The number that one of ours, likewise, has in its only row; NaN where it is empty. */
 QK_MUST_CHECK qk_status qk__sql_number(qk__store *t, double *number, qk_error *err,
                                        const char *sql, ...);

@@ -94,16 +94,16 @@ qk_status qk__tell_of_model(qk__store_set *set, const char *name, qk_error *err)
         lengths = isfinite(of.most) ? of : lengths;
     }
     if (layers > 0)
-        QK_TRY(qk__sql_do(
+        QK_TRY(qk__store_do(
             set->store, err,
             "UPDATE \"%w\".models SET layers = %d WHERE model = %Q AND coalesce(layers, 0) = 0",
             set->name, layers, name));
     for (size_t i = 0; i < QK__NUM_LENGTHS && !set->listed; i++) {
         double length = *qk__length_of(&lengths, i);
         if (isfinite(length))
-            QK_TRY(qk__sql_do(set->store, err,
-                              "UPDATE \"%w\".models SET %s = %!.17g WHERE model = %Q",
-                              set->name, qk__length_members[i].name, length, name));
+            QK_TRY(qk__store_do(set->store, err,
+                                "UPDATE \"%w\".models SET %s = %!.17g WHERE model = %Q",
+                                set->name, qk__length_members[i].name, length, name));
     }
     return QK_OK;
 }
@@ -114,7 +114,7 @@ qk_status qk__store_add_model(qk__store_set *set, const char *name, qk_error *er
     if (!unnamed)
         return qk__nomem(err);
     const char *label = *name ? name : unnamed;
-    qk_status status = qk__sql_do(
+    qk_status status = qk__store_do(
         set->store, err,
         "INSERT OR IGNORE INTO \"%w\".models (model, label, family) VALUES (%Q, %Q, %Q)",
         set->name, name, label, label);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables of folders of results as one database in memory (SQLite): what comes after a run asks it in SQL.
+/* The tables of folders of results as one database in memory (SQLite): what comes after a run asks it in SQL. store.c leads: it opens
+ * them; sql.c runs statements, store_put.c takes rows of callers.
  *
  *     qk__store *tables;
  *     status = qk__store_open(&tables, &context, err);
@@ -52,6 +53,14 @@ QK_MUST_CHECK qk_status qk__store_scores(qk__store *tables, const char *name, co
  * empty ones among them are reals. */
 QK_MUST_CHECK qk_status qk__store_ask(qk__store *tables, qk_columns **rows, qk_error *err,
                                       const char *sql, ...);
+
+/* Runs a statement of ours that has no rows; temporary tables are `temp.NAME`. */
+QK_MUST_CHECK qk_status qk__store_do(qk__store *tables, qk_error *err, const char *sql, ...);
+/* A table of "main" is the caller's from now on, who puts rows into it: no file is read into it. */
+QK_MUST_CHECK qk_status qk__store_own(qk__store *tables, const char *table, qk_error *err);
+/* Adds rows to it, by the names of the columns. */
+QK_MUST_CHECK qk_status qk__store_put(qk__store *tables, const char *table,
+                                      const qk_columns *rows, qk_error *err);
 
 /* Says that a SELECT of ours will be asked: tables that are read from now on have its columns, too, so that none is read
  * once for each statement. */
