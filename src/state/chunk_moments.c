@@ -143,12 +143,12 @@ static double put_positions(const qk__chunk_moments *chunk, size_t first, size_t
 /* ---- one head --------------------------------------------------------------------------- */
 
 static qk_status fail_values(const qk__part_shape *shape, const qk__chunk_rows *rows,
-                             const uint32_t *index, size_t head, qk_error *err)
+                             size_t head, qk_error *err)
 {
     const float *x = rows->x + head * rows->head_stride;
     for (size_t r = 0; r < rows->rows; r++)
         for (size_t c = 0; c < shape->dim; c++)
-            if (!isfinite(x[index[r] * shape->dim + c]))
+            if (!isfinite(x[r * shape->dim + c]))
                 return qk__fail(err, QK_ERR_INCONSISTENT,
                                 "head %d, row %zu (position %lld), dimension %zu: NaN or "
                                 "infinity",
@@ -171,8 +171,7 @@ static void add_squares(const double *tile, size_t rows, size_t panels, double *
 }
 
 /* Sums of each run, and the Gram matrix of all rows. */
-static void sum_rows(qk__chunk_moments *chunk, const float *x, const uint32_t *index,
-                     size_t rows)
+static void sum_rows(qk__chunk_moments *chunk, const float *x, size_t rows)
 {
     const size_t columns = chunk->tile.panels * PANEL, each = RUN_SUMS * columns;
     memset(chunk->runs, 0, chunk->num_runs * each * sizeof(double));
@@ -182,7 +181,7 @@ static void sum_rows(qk__chunk_moments *chunk, const float *x, const uint32_t *i
             size_t take = left < full - at ? left : full - at;
             double *sums = chunk->runs + run * each;
             double *tile = chunk->tile.rows + (at - start) * PANEL;
-            chunk->kernel->pack_f32(x, index + at, chunk->shape.dim, chunk->tile.pilot,
+            chunk->kernel->pack_f32(x, chunk->index + at, chunk->shape.dim, chunk->tile.pilot,
                                     chunk->t + at, NULL, take, tile, sums, sums + columns,
                                     NULL);
             if (chunk->by_bucket)
@@ -244,14 +243,14 @@ static void put_whole(qk__chunk_moments *chunk, double sum_t, double n, size_t h
 }
 
 /* Lengths of the pairs of dimensions that turn together. */
-static void sum_lengths(const qk__part_shape *shape, const float *x, const uint32_t *index,
-                        size_t rows, double *restrict sum)
+static void sum_lengths(const qk__part_shape *shape, const float *x, size_t rows,
+                        double *restrict sum)
 {
     const size_t step = shape->interleaved ? 2 : 1;
     const size_t apart = shape->interleaved ? 1 : shape->pairs;
     memset(sum, 0, shape->pairs * sizeof *sum);
     for (size_t r = 0; r < rows; r++) {
-        const float *row = x + (size_t)index[r] * shape->dim;
+        const float *row = x + r * shape->dim;
         for (size_t p = 0; p < shape->pairs; p++) {
             double a = row[p * step], b = row[p * step + apart];
             sum[p] += sqrt(a * a + b * b);
@@ -262,7 +261,6 @@ static void sum_lengths(const qk__part_shape *shape, const float *x, const uint3
 static qk_status sum_heads(qk__chunk_moments *chunk, const qk__part_shape *shape,
                            const qk__chunk_rows *rows, qk_error *err)
 {
-    const uint32_t *index = rows->index ? rows->index : chunk->index;
     const size_t runs = chunk->by_bucket ? chunk->num_runs : 0;
     const size_t first = rows->rows < TILE_ROWS ? rows->rows : TILE_ROWS;
     double sum_t[QK__CHUNK_ROWS], total_t = put_positions(chunk, 0, rows->rows, &chunk->whole);
@@ -271,14 +269,14 @@ static qk_status sum_heads(qk__chunk_moments *chunk, const qk__part_shape *shape
     for (size_t h = 0; h < shape->num_heads; h++) {
         const float *x = rows->x + h * rows->head_stride;
         qk__tile_set_pilot(&chunk->tile,
-                           &(qk__tile_rows){x, false, index, chunk->t, NULL, first});
-        sum_rows(chunk, x, index, rows->rows);
+                           &(qk__tile_rows){x, false, chunk->index, chunk->t, NULL, first});
+        sum_rows(chunk, x, rows->rows);
         put_whole(chunk, total_t, (double)rows->rows, h);
-        sum_lengths(shape, x, index, rows->rows, chunk->whole.sum_abs + h * shape->pairs);
+        sum_lengths(shape, x, rows->rows, chunk->whole.sum_abs + h * shape->pairs);
         for (size_t run = 0; run < runs; run++)
             put_run(chunk, run, sum_t[run], h);
         if (!qk__all_finite(chunk->tile.sum, chunk->tile.panels * PANEL))
-            return fail_values(shape, rows, index, h, err);
+            return fail_values(shape, rows, h, err);
     }
     return QK_OK;
 }

@@ -63,13 +63,11 @@ int64_t qk__part_shape_bytes(const qk__part_shape *shape, size_t groups, size_t 
 /* ==== a chunk ============================================================================= */
 
 /* Rows of one text, of every head at the same positions. Row r of head h begins at
- * x + h * head_stride + index[r] * dim: with vectors that lie as [position][head], head_stride is
- * dim and index[r] counts vectors. */
+ * x + h * head_stride + r * dim. */
 typedef struct qk__chunk_rows {
     size_t rows; /* 1 .. QK__CHUNK_ROWS */
     const float *x;
     size_t head_stride;      /* in floats */
-    const uint32_t *index;   /* [rows]; NULL: 0, 1, 2 ... */
     const int64_t *position; /* [rows] ascending */
     const int64_t *bucket;   /* [rows], in runs; NULL where the part is not by bucket */
 } qk__chunk_rows;
@@ -149,7 +147,6 @@ QK_MUST_CHECK qk_status qk__part_moments_create(qk__part_moments **part,
                                                 const qk__part_shape *shape, qk_error *err);
 void qk__part_moments_free(qk__part_moments **part);
 
-const qk__part_shape *qk__part_moments_shape(const qk__part_moments *part);
 int64_t qk__part_moments_count(const qk__part_moments *part); /* rows of its first head */
 
 /* Adds a chunk that was computed for the part's shape (another one is QK_ERR_ARGUMENT).

@@ -127,11 +127,6 @@ void qk__layer_parts_free(qk__layer_parts *parts)
         qk__part_moments_free(&parts->part[i]);
 }
 
-const qk__part_shape *qk__part_moments_shape(const qk__part_moments *part)
-{
-    return &part->shape;
-}
-
 int64_t qk__part_moments_count(const qk__part_moments *part)
 {
     int64_t count = 0;

@@ -94,10 +94,9 @@ static void free_rows(rows_file *rows)
     free(rows->numbers);
 }
 
-static void fold(qk__part_moments *part, qk__chunk_moments *chunk, const sequence *s, int kind,
-                 int64_t at_once)
+static void fold(qk__part_moments *part, const qk__part_shape *shape, qk__chunk_moments *chunk,
+                 const sequence *s, int kind, int64_t at_once)
 {
-    const qk__part_shape *shape = qk__part_moments_shape(part);
     for (int64_t at = 0; at < s->rows; at += at_once) {
         const qk__chunk_rows rows = {
             .rows = (size_t)(s->rows - at < at_once ? s->rows - at : at_once),
@@ -121,7 +120,7 @@ static qk__part_moments *sum_block(const rows_file *rows, const qk__part_shape *
     need(qk__chunk_moments_create(&chunk, &err));
     for (int64_t i = number * block; i < (number + 1) * block && i < rows->count; i++)
         if (i >= range[2] && i < range[3])
-            fold(part, chunk, &rows->sequences[i], kind, at_once);
+            fold(part, shape, chunk, &rows->sequences[i], kind, at_once);
     qk__chunk_moments_free(&chunk);
     return part;
 }

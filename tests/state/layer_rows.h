@@ -21,7 +21,7 @@ static const qk__part_shape queries = {.dim = DIM,
 static const qk__part_shape keys = {
     .dim = DIM, .num_heads = HEADS, .heads = numbers, .max_groups = 3};
 
-static float x[HEADS][ROWS][DIM], across[ROWS][HEADS][DIM];
+static float x[HEADS][ROWS][DIM];
 static int64_t position[ROWS], bucket[ROWS];
 
 static inline qk__chunk_rows some_rows(size_t rows)
@@ -64,7 +64,7 @@ static inline void fill_rows(void)
         bucket[r] = position[r] / 1000 - 2;
         for (size_t h = 0; h < HEADS; h++)
             for (size_t i = 0; i < DIM; i++)
-                across[r][h][i] = x[h][r][i] = (float)(random_unit(&seed) + (double)i);
+                x[h][r][i] = (float)(random_unit(&seed) + (double)i);
     }
 }
 

@@ -7,8 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static uint32_t every_third[ROWS];
-
 static void assert_same_chunk(const qk__chunk_moments *a, const qk__chunk_moments *b)
 {
     qk__set_shape diagonal = a->shape;
@@ -33,34 +31,6 @@ static void test_every_kernel_gives_the_same_bits(void **state)
     }
     qk__chunk_moments_free(&expected);
     qk__chunk_moments_free(&found);
-}
-
-static void test_rows_may_lie_anywhere(void **state)
-{
-    (void)state;
-    enum { THIRD = ROWS / 3 };
-    float packed[HEADS][THIRD][DIM];
-    int64_t at[THIRD], in[THIRD];
-    for (size_t r = 0; r < THIRD; r++) {
-        every_third[r] = (uint32_t)(3 * r * HEADS); /* in `across` */
-        at[r] = position[3 * r];
-        in[r] = bucket[3 * r];
-        for (size_t h = 0; h < HEADS; h++)
-            memcpy(packed[h][r], x[h][3 * r], sizeof packed[h][r]);
-    }
-    const qk__chunk_rows together = {.rows = THIRD,
-                                     .x = &packed[0][0][0],
-                                     .head_stride = sizeof packed[0] / sizeof(float),
-                                     .position = at,
-                                     .bucket = in};
-    qk__chunk_rows apart = together;
-    apart.x = &across[0][0][0];
-    apart.head_stride = DIM;
-    apart.index = every_third;
-    qk__chunk_moments *a = make_chunk(&queries, &together), *b = make_chunk(&queries, &apart);
-    assert_same_chunk(a, b);
-    qk__chunk_moments_free(&a);
-    qk__chunk_moments_free(&b);
 }
 
 static void test_a_chunk_forgets_what_it_held(void **state)
@@ -148,7 +118,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_kernel_gives_the_same_bits),
-        cmocka_unit_test(test_rows_may_lie_anywhere),
         cmocka_unit_test(test_a_chunk_forgets_what_it_held),
         cmocka_unit_test(test_wrong_rows_are_refused),
         cmocka_unit_test(test_largest_values_and_positions),
