@@ -124,6 +124,7 @@ static qk_status draw_page(qk__comparing *c, const char *folder, qk_error *err)
     const qk__subject subject = {.results = &none,
                                  .tables = c->tables,
                                  .sides = {c->sides[0].label, c->sides[1].label},
+                                 .score_metric = "ap_drop", /* there are no scores */
                                  .in_page = true};
     qk_status status = qk__draw_figures(&subject, c->staging, &c->settings->figures,
                                         &c->settings->context, &c->drawn, &why);
