@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* qkscope ablate: what a model loses without a head, or without a part of it. */
 #include "tell.h"
+#include "verdicts.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -13,10 +14,15 @@ enum { MAX_LISTED = 20 };
 typedef struct request {
     cli_common common;
     qk_ablation_settings settings;
+    double tolerance;
 } request;
 
 static const qk_setting ROWS[] = {
     QK_SETTING_PART(request, settings, qk_ablation_settings_table),
+    {"tolerance", QK_SETTING_REAL, QK_SETTING_AT(request, tolerance), .number = 0.01,
+     .max = 100, .value = "NATS", .unit = "nats a token",
+     .help = "a change is harmless where the interval of its loss ends below this",
+     .section = "Output"},
     CLI_SHARD(request, NULL),
     QK_SETTING_PART(request, common, cli_common_table),
 };
@@ -46,7 +52,7 @@ static json_t *number(double value)
     return isfinite(value) ? json_real(value) : json_null();
 }
 
-static json_t *effects_json(const qk_ablation_outcome *o)
+static json_t *effects_json(const qk_ablation_outcome *o, double tolerance)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < o->num_effects; i++) {
@@ -58,6 +64,7 @@ static json_t *effects_json(const qk_ablation_outcome *o)
                 CLI_OF(e, q_head), CLI_ROW("heads", (int64_t)e->heads),
                 CLI_ROW("delta", number(e->delta)), CLI_ROW("delta_lo", number(e->delta_lo)),
                 CLI_ROW("delta_hi", number(e->delta_hi)),
+                CLI_ROW("verdict", cli_verdict(e, tolerance)),
                 CLI_ROW("p_corrected", number(e->p_corrected)),
                 CLI_ROW("drift", number(e->drift)), CLI_ROW("share", number(e->share)),
                 CLI_ROW("share_lo", number(e->share_lo)),
@@ -94,10 +101,9 @@ static const struct {
     const char *header, *note;
 } EXTRAS[] = {
     [NOTHING] = {"", ""},
-    [SHARE] =
-        {"  share     lo     hi",
-         "share: of what the loss rises by without the head. Other heads beside one: --groups "
-         "LAYER:HEAD"},
+    [SHARE] = {"  share     lo     hi", "share: of what the loss rises by without the head, or "
+                                        "- where that rise is not decided "
+                                        "(its interval holds 0)"},
     [BEYOND] = {"    beyond        lo        hi",
                 "beyond: the loss less that of random heads in the same layers"},
 };
@@ -122,7 +128,7 @@ static void print_effect(const qk_ablation_effect *e, extra beside)
 }
 
 /* Those that the model loses most by. */
-static void print_effects(const qk_ablation_outcome *o, bool singles)
+static void print_effects(const qk_ablation_outcome *o, bool singles, double tolerance)
 {
     const qk_ablation_effect **list = calloc(o->num_effects + 1, sizeof *list);
     size_t count = 0;
@@ -142,6 +148,8 @@ static void print_effects(const qk_ablation_outcome *o, bool singles)
                   singles ? "ablation.csv" : "ablation_groups.csv");
     if (*EXTRAS[beside].note)
         cli_print("%s\n", EXTRAS[beside].note);
+    if (count > 0)
+        cli_print_verdicts(list, count, tolerance);
     free(list);
 }
 
@@ -159,11 +167,11 @@ static void tell_ablation(const request *r, const qk_ablation_outcome *o)
              CLI_ROWS(CLI_OF(o, model), CLI_OF(o, complete), CLI_OF(o, texts),
                       CLI_OF(o, texts_there), CLI_OF(o, tokens), CLI_OF(o, branches),
                       CLI_OF(o, flops), CLI_OF(o, forecast), CLI_OF(o, loss),
-                      CLI_ROW("effects", effects_json(o)), CLI_OF(o, seconds)));
+                      CLI_ROW("effects", effects_json(o, r->tolerance)), CLI_OF(o, seconds)));
     if (r->common.json || r->common.quiet || !o->complete)
         return;
-    print_effects(o, true);
-    print_effects(o, false);
+    print_effects(o, true, r->tolerance);
+    print_effects(o, false, r->tolerance);
 }
 
 static int run_ablate(cli_call *call)

@@ -644,7 +644,17 @@ def test_json(qkscope, whole, results, tmp_path):
         for column in ("delta", "delta_lo", "delta_hi", "drift", "share", "share_lo", "share_hi", "p_corrected", "random"):
             value = effect[column]
             assert np.isnan(number(row.get(column, ""))) if value is None else float(row[column]) == value, column
-    said = qkscope(*words, tmp_path / "b", expect=0).out.splitlines()
+    for effect in found["effects"]:
+        assert effect["verdict"] == ("harmless" if effect["delta_hi"] < 0.01 else "needed" if effect["delta_lo"] > 0 else "undecided")
+    said = qkscope(*words, tmp_path / "b", "--tolerance", "1e-9", expect=0).out.splitlines()
+    first, = [e for e in found["effects"] if (e["group"], e["what"]) == ("L0H3", "freeze")]
+    numbers = ", ".join(f"{first[name]:.3f}" for name in ("delta", "delta_lo")) + f" to {first['delta_hi']:.3f}"
+    [line] = [line for line in said if line.startswith("  L0H3: ")]
+    assert f"without rotation the loss rises ({numbers}): position is used" in line and line.startswith("  L0H3: removed ")
+    of = [("harmless" if e["delta_hi"] < 1e-9 else "needed" if e["delta_lo"] > 0 else "undecided")
+          for e in found["effects"] if e["what"] == "remove" and e["layer"] >= 0]
+    [counts] = [line for line in said if line.startswith("  removed: ") and f"{of.count('needed')} needed" in line][:1]
+    assert f"removed: {of.count('harmless')} harmless, {of.count('needed')} needed, {of.count('undecided')} undecided" in counts
     assert said[0].startswith(f"step-2004: {found['texts']} texts, {3 * (6 + 1)} changes of each")
     listed = [float(line.split()[0]) for line in said if line.lstrip()[:1] in "+-" and line.strip()]
     singles = [e["delta"] for e in found["effects"] if e["layer"] >= 0]

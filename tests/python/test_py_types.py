@@ -23,7 +23,7 @@ FUNCTIONS = sum(STUBS.values(), [])
 COMMANDS = {"compare_stages": "compare-stages"}
 # options that have no keyword: what Python has other means for
 OFF = {"float32": "bfloat16", "no-title": "no_title", "no-legend": "no_legend"}  # options that switch off what has another name
-OF_THE_SHELL = {"config", "quiet", "verbose", "json", "help", "version", "combined"}
+OF_THE_SHELL = {"config", "quiet", "verbose", "json", "help", "version", "combined", "tolerance"}
 
 
 # ---- types --------------------------------------------------------------------------------
