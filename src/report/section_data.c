@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The end of the page for programs: the numbers that the explorer shows (one JSON block, column by column),
  * and the scripts. */
+#include <float.h>
 #include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/base64.h"
+#include "base/buffer.h"
 #include "base/json_build.h"
 #include "figure/panels.h"
 #include "report/sections.h"
@@ -37,19 +42,62 @@ static json_t *models(const qk__report *report)
     return list;
 }
 
-/* A column: of a field, else of the int at that offset of qk__result_head, or of the index of the model. */
-static json_t *column(const qk__results *results, const qk__field *field, ptrdiff_t offset)
+/* A column of ids: the int at that offset of qk__result_head, or the index of the model. */
+static json_t *ids(const qk__results *results, ptrdiff_t offset)
 {
     json_t *list = json_array();
     qk__each_model (results, model)
         qk__each_head (model, head) {
             int id = (int)(model - results->models);
-            if (!field && offset != MODEL)
+            if (offset != MODEL)
                 memcpy(&id, (const char *)head + offset, sizeof id);
-            list =
-                qk__json_append(list, field ? qk__json_number(qk__field_value(field, &head->v))
-                                            : json_integer(id));
+            list = qk__json_append(list, json_integer(id));
         }
+    return list;
+}
+
+/* As a float has them, which tells more digits than the page shows in fewer bytes; NaN where a head has none. */
+static bool fits_float(double value)
+{
+    return isnan(value) || value == 0 || (fabs(value) >= FLT_MIN && fabs(value) <= FLT_MAX);
+}
+
+static void put_float(uint8_t *out, double value)
+{
+    const float number = (float)value;
+    uint32_t bits;
+    memcpy(&bits, &number, sizeof bits);
+    for (int i = 0; i < 4; i++)
+        out[i] = (uint8_t)(bits >> (8 * i));
+}
+
+/* The numbers of a field (`numbers`: which of those of qk__result_head): base64 of little-endian floats, or where a float
+ * is too small a list. *any: whether some head has one. */
+static json_t *column(const qk__results *results, const qk__field *field, ptrdiff_t numbers,
+                      bool *any)
+{
+    size_t count = 0, all = qk__count_heads(results);
+    uint8_t *bytes = qk__calloc(all + 1, 4);
+    bool fits = bytes != NULL;
+    json_t *list = json_array();
+    *any = false;
+    qk__each_model (results, model)
+        qk__each_head (model, head) {
+            double value = qk__field_value(field, (const void *)((const char *)head + numbers));
+            value = isfinite(value) ? value : NAN;
+            *any |= isfinite(value);
+            fits = fits && fits_float(value);
+            if (fits)
+                put_float(bytes + 4 * count++, value);
+            list = qk__json_append(list, qk__json_number(value));
+        }
+    char *text = fits ? qk__base64(bytes, 4 * count) : NULL;
+    free(bytes);
+    if (!text)
+        return fits ? NULL : list;
+    json_decref(list);
+    list = json_string(text);
+    free(text);
     return list;
 }
 
@@ -84,15 +132,8 @@ static json_t *add_intervals(json_t *entry, const qk__results *results, const qk
                  {"hi", offsetof(qk__result_head, hi)},
                  {"cv", offsetof(qk__result_head, cv)}};
     for (size_t i = 0; i < sizeof PARTS / sizeof *PARTS; i++) {
-        json_t *list = json_array();
-        bool any = false;
-        qk__each_model (results, model)
-            qk__each_head (model, head) {
-                const void *numbers = (const char *)head + PARTS[i].numbers;
-                double value = qk__field_value(field, numbers);
-                any |= isfinite(value);
-                list = qk__json_append(list, qk__json_number(value));
-            }
+        bool any;
+        json_t *list = column(results, field, PARTS[i].numbers, &any);
         if (any)
             entry = qk__json_set(entry, PARTS[i].name, list);
         else
@@ -108,11 +149,13 @@ static json_t *fields(const qk__results *results)
         const qk__field *field = &qk__fields[f];
         if (field->use == QK__LISTED || !qk__has_field(results, field->info.name))
             continue;
+        bool any;
         json_t *entry = json_pack(
             "{s:s, s:s, s:o, s:o, s:s, s:o, s:o}", "name", field->info.name, "table",
             field->file, "label", qk__clean_text(field->info.label), "about",
             qk__clean_text(field->info.about), "unit", field->info.unit ? field->info.unit : "",
-            "scale", scale_of(results, field), "values", column(results, field, 0));
+            "scale", scale_of(results, field), "values",
+            column(results, field, offsetof(qk__result_head, v), &any));
         list = qk__json_append(list, add_intervals(entry, results, field));
     }
     return list;
@@ -140,7 +183,7 @@ static json_t *heads(const qk__report *report)
                   text_list(results->phases, results->num_phases), "categories",
                   text_list(categories, QK_NUM_CATEGORIES));
     for (size_t i = 0; i < sizeof IDS / sizeof *IDS; i++)
-        root = qk__json_set(root, IDS[i].name, column(results, NULL, IDS[i].offset));
+        root = qk__json_set(root, IDS[i].name, ids(results, IDS[i].offset));
     return qk__json_set(root, "fields", fields(results));
 }
 

@@ -7,6 +7,9 @@ void qk__write_document(qk__page *page, const qk__report *report)
     const bool heads = report->num_heads > 0;
     qk__page_begin(page);
     qk__put(page, "title", "%s", report->title);
+    qk__page_markup(page,
+                    "<noscript><style>#contents, #overview, #findings, #extremes, #explorer, "
+                    "#manifest, .files { display: none; }</style></noscript>\n");
     qk__close(page, "head");
     qk__open(page, "body");
     qk__page_asset(page, &qk__asset_top);

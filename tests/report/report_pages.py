@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reading a report without a browser: its findings, its summary numbers, its heads."""
+import base64
 import html
 import json
+import math
 import os
 import re
 import shutil
@@ -25,9 +27,15 @@ class Finding:
 
 
 def block(page, name):
-    """A JSON block of the page."""
+    """A JSON block of the page, with its packed columns unpacked."""
     found = re.search(rf'<script type="application/json" id="{name}">(.*?)</script>', page, re.S)
-    return json.loads(found.group(1))
+    out = json.loads(found.group(1))
+    for field in out.get("fields", []) if isinstance(out, dict) else []:
+        for part in ("values", "lo", "hi", "cv"):
+            if isinstance(field.get(part), str):
+                field[part] = [None if math.isnan(v) else float(f"{v:.7g}")
+                               for (v,) in struct.iter_unpack("<f", base64.b64decode(field[part]))]
+    return out
 
 
 def plain(markup):

@@ -98,3 +98,17 @@ def test_it_opens_in_a_browser(four):
         seen.wait_for_count(page, "6 of 120")
         assert seen.shown_heads(page) == [i for i, r in enumerate(rows) if r["model"] == "m1" and r["layer"] == 3]
         watched.close()
+
+
+def test_without_javascript(four):
+    """The figures and the headline tables, and a line that says so; what is empty then is not there."""
+    import report_browser as seen
+    with seen.chromium() as browser:
+        watched = seen.Watched(browser, four[0], folded=True, java_script_enabled=False)
+        page = watched.page
+        assert "Without JavaScript it has the figures and the headline numbers" in page.inner_text("main")
+        assert page.locator("main section:visible").evaluate_all("list => list.map((one) => one.id)") == ["summary", "figures", "methods"]
+        page.click("#summary summary")
+        page.click("#figures > details > summary")
+        assert page.locator("table.numbers:visible").count() > 2 and page.locator("#figures svg").first.is_visible()
+        watched.close()

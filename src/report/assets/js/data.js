@@ -22,7 +22,12 @@ function addColumn(column) {
   COLUMNS.set(column.name, column);
 }
 
+// A list, or base64 of little-endian floats, of which seven digits count.
 function numbers(values) {
+  if (typeof values === "string") {
+    const view = new DataView(Uint8Array.from(atob(values), (c) => c.charCodeAt(0)).buffer);
+    return Float64Array.from({ length: view.byteLength / 4 }, (_, i) => Number(view.getFloat32(4 * i, true).toPrecision(7)));
+  }
   const out = new Float64Array(values.length);
   for (let i = 0; i < values.length; i++) out[i] = values[i] === null ? NaN : values[i];
   return out;
@@ -51,11 +56,13 @@ function makeColumns() {
     text("category", "category", "kind of head, from r_q and r_k on PC0", RAW.categories,
       numbers(RAW.category.map((c) => (c < 0 ? null : c))));
   for (const field of RAW.fields) {
-    addColumn({ ...field, text: false, values: numbers(field.values) });
+    for (const part of ["values", "lo", "hi", "cv"])
+      if (field[part]) field[part] = numbers(field[part]);
+    addColumn({ ...field, text: false });
     for (const [end, word] of [["lo", "lower"], ["hi", "upper"]])
       if (field[end])
         addColumn({ name: `${field.name}_${end}`, label: `${word} end of the interval of ${field.name}`, end: true, text: false,
-          about: `${word} end of the interval of ${field.name} over texts`, values: numbers(field[end]) });
+          about: `${word} end of the interval of ${field.name} over texts`, values: field[end] });
   }
   RAW.fields = null; // the copies above are what is used
 }

@@ -142,8 +142,8 @@ function trusted() {
   return html`<div class="card" id="trusted"><h3>How far it can be trusted</h3>${
     SAID.changed.map((text) => warning("changed", "Not the tables that the analysis wrote.", `${text}.`))}${
     doubts()}${when(SAID.failed, withoutNumbers())}${runWarnings()}${certainty()}${
-    when(SAID.sums && SAID.sums.elsewhere, SAID.sums && html`<p class="known">Content-focused speaks of PC0 alone: other components of ${
-      whole(SAID.sums.elsewhere)} such heads carry position.</p>`)}${
+    when(SAID.sums && SAID.sums.elsewhere, SAID.sums && html`<p class="known">Content-focused speaks of PC0 alone: other components carry position in ${
+      whole(SAID.sums.elsewhere)} such ${plural(SAID.sums.elsewhere, "head")}.</p>`)}${
     !SAID.runs.length ? html`<p class="known">The tables have no manifest: where they come from, and what their run warned of, is not known.</p>`
       : when(!warned, html`<p class="fine">The runs warned of nothing, and every head has numbers.</p>`)}</div>`;
 }

@@ -321,8 +321,8 @@ function categoryLimits(name) {
 // An interval that is about a cross-fitted number has it before it.
 function intervalText(column, head) {
   const lo = column.lo && column.lo[head], hi = column.hi && column.hi[head];
-  if (typeof lo !== "number" || typeof hi !== "number") return "";
-  const about = column.cv && typeof column.cv[head] === "number" ? `cross-fitted ${show(column.cv[head])}: ` : "";
+  if (!Number.isFinite(lo) || !Number.isFinite(hi)) return "";
+  const about = column.cv && Number.isFinite(column.cv[head]) ? `cross-fitted ${show(column.cv[head])}: ` : "";
   return `${about}${show(lo)} to ${show(hi)}`;
 }
 
