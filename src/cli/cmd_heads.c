@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const qk_word FORMATS[] = {{"table", CLI_AS_TABLE}, {"csv", CLI_AS_CSV},
                                   {"json", CLI_AS_JSON},   {"markdown", CLI_AS_MARKDOWN},
@@ -72,7 +73,8 @@ static int print_table(const printed *p)
     print_sides(p);
     if (two && !quiet)
         cli_print("\n");
-    int code = cli_print_rows(p->columns, CLI_AS_TABLE, NULL);
+    const bool chosen = p->request->query.columns || !isatty(STDOUT_FILENO);
+    int code = cli_print_rows(p->columns, chosen ? CLI_AS_TABLE : CLI_TO_FIT, NULL);
     if (quiet)
         return code;
     cli_print(p->rows > 0 ? "\n" : "");

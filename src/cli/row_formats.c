@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- cells ------------------------------------------------------------------------------ */
 
@@ -126,14 +127,9 @@ static int width_of(const printed *p, size_t i)
     return widest;
 }
 
-static int print_table(const printed *p)
+static void print_rows_of(const printed *p, const int *widths)
 {
     char text[MAX_CELL];
-    int *widths = calloc(p->count + 1, sizeof *widths);
-    if (!widths)
-        return cli_exit_code(QK_ERR_NOMEM);
-    for (size_t i = 0; i < p->count; i++)
-        widths[i] = width_of(p, i);
     for (size_t i = 0; i < p->count && p->rows > 0; i++)
         print_padded(p, i, p->shown[i].info->name, widths[i]);
     for (size_t row = 0; row < p->rows; row++)
@@ -141,8 +137,87 @@ static int print_table(const printed *p)
             const char *cell = cell_text(&p->shown[i], row, text);
             print_padded(p, i, *cell ? cell : "-", widths[i]);
         }
+}
+
+/* NULL: no memory. */
+static int *measure(const printed *p)
+{
+    int *widths = calloc(p->count + 1, sizeof *widths);
+    for (size_t i = 0; widths && i < p->count; i++)
+        widths[i] = width_of(p, i);
+    return widths;
+}
+
+static int print_table(const printed *p)
+{
+    int *widths = measure(p);
+    if (!widths)
+        return cli_exit_code(QK_ERR_NOMEM);
+    print_rows_of(p, widths);
     free(widths);
     return EXIT_CODE_OK;
+}
+
+/* ---- a table that fits ------------------------------------------------------------------ */
+
+enum { GAP = 2 };
+
+/* Which columns there is room for: first those that are no ends of intervals. */
+static void choose(const printed *p, const int *widths, int room, bool *chosen)
+{
+    room += GAP;
+    for (int intervals = 0; intervals < 2; intervals++)
+        for (size_t i = 0; i < p->count; i++) {
+            const bool fits =
+                (interval_of(p->shown, i) != NULL) == intervals && widths[i] + GAP <= room;
+            room -= fits ? widths[i] + GAP : 0;
+            chosen[i] = chosen[i] || fits;
+        }
+}
+
+static void name_others(const printed *p, const bool *chosen, int room)
+{
+    int at = 0;
+    for (size_t i = 0; i < p->count; i++) {
+        const int width = (int)strlen(p->shown[i].info->name) + 1;
+        if (chosen[i])
+            continue;
+        if (at == 0 || at + width > room) {
+            cli_print(at == 0 ? "\nno room for:" : "\n            ");
+            at = (int)strlen("no room for:");
+        }
+        cli_print(" %s", p->shown[i].info->name);
+        at += width;
+    }
+    if (at > 0)
+        cli_print("\na wider terminal, --columns, or --format csv has these\n");
+}
+
+static int print_to_fit(const printed *p)
+{
+    const int room = cli_columns(STDOUT_FILENO);
+    int *widths = measure(p);
+    bool *chosen = calloc(p->count + 1, sizeof *chosen);
+    shown *kept = calloc(p->count + 1, sizeof *kept);
+    printed fit = *p;
+    fit.count = 0;
+    fit.shown = kept;
+    if (widths && chosen && kept) {
+        choose(p, widths, room, chosen);
+        for (size_t i = 0; i < p->count; i++)
+            if (chosen[i]) {
+                widths[fit.count] = widths[i];
+                kept[fit.count++] = p->shown[i];
+            }
+        print_rows_of(&fit, widths);
+        if (p->rows > 0)
+            name_others(p, chosen, room);
+    }
+    const bool all = widths && chosen && kept;
+    free(widths);
+    free(chosen);
+    free(kept);
+    return all ? EXIT_CODE_OK : cli_exit_code(QK_ERR_NOMEM);
 }
 
 static int print_csv(const printed *p)
@@ -308,6 +383,7 @@ int cli_print_rows(const qk_columns *columns, int format, const char *const comm
         [CLI_AS_TABLE] = print_table, [CLI_AS_CSV] = print_csv,
         [CLI_AS_JSON] = print_json,   [CLI_AS_MARKDOWN] = print_markdown,
         [CLI_AS_LATEX] = print_latex, [CLI_AS_LONGTABLE] = print_longtable,
+        [CLI_TO_FIT] = print_to_fit,
     };
     printed p = {
         .columns = columns, .rows = qk_columns_num_rows(columns), .comments = comments};

@@ -14,9 +14,10 @@ enum {
     CLI_AS_MARKDOWN,
     CLI_AS_LATEX,
     CLI_AS_LONGTABLE,
-    CLI_AS_LIST
+    CLI_AS_LIST,
+    CLI_TO_FIT /* a table of the columns for which a terminal has room; the others are named */
 };
-extern const qk_word cli_row_formats[]; /* all but CLI_AS_LIST, which is of heads */
+extern const qk_word cli_row_formats[]; /* all but the last two, which are of heads */
 
 /* Prints them; the exit code. comments: lines at the beginning of LaTeX: the command, how many rows, and another one or NULL. */
 int cli_print_rows(const qk_columns *columns, int format, const char *const comments[3]);

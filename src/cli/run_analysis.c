@@ -72,6 +72,15 @@ static int check_thresholds(const qk_analysis_settings *s)
     return -1;
 }
 
+/* Of an analysis of everything. */
+static void print_next(const char *output)
+{
+    char *line = cli_words("qkscope report", 1, (char *[]){(char *)(uintptr_t)output});
+    if (line)
+        cli_print("Next: %s\n", line);
+    free(line);
+}
+
 static int analyse(const cli_common *common, qk_analysis_settings *settings)
 {
     cli_messages messages;
@@ -86,6 +95,9 @@ static int analyse(const cli_common *common, qk_analysis_settings *settings)
     for (size_t i = 0; results && !common->json && !common->quiet && i < results->num_outputs;
          i++)
         cli_print("%s/%s\n", settings->output, results->outputs[i]);
+    if (status == QK_OK && !common->json && !common->quiet &&
+        (settings->analyses & QK_ANALYSE_PCA) && (settings->analyses & QK_ANALYSE_ROTATION))
+        print_next(settings->output);
     qk_analysis_results_free(&results);
     return cli_exit_code(status);
 }

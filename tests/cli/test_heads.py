@@ -7,7 +7,7 @@ import random
 import shutil
 
 import pytest
-from conftest import EXAMPLE
+from conftest import EXAMPLE, on_terminal
 
 IDS = ["layer", "q_head", "k_head"]
 # Of numbers that stand in several tables, the one that counts.
@@ -258,6 +258,24 @@ def test_random_conditions(qkscope, results, tables, seed):
         assert ids(rows(qkscope, results, "--where", text, "--columns", "layer,q_head")) == wanted, text
         sizes.add(len(wanted))
     assert len(sizes) > 3
+
+
+@pytest.mark.cases(3)
+@pytest.mark.parametrize("columns", [40, 80, 400])
+def test_a_terminal_has_what_fits(program, qkscope, results, columns):
+    """Other columns are named; a file, and a list with --columns, have all."""
+    whole = qkscope("heads", results, expect=0).out.splitlines()
+    said = on_terminal([program, "heads", results], "stdout", {"COLUMNS": str(columns)}).replace("\r", "").splitlines()
+    names = whole[0].split()
+    shown = said[0].split()
+    assert shown == [name for name in names if name in shown] and shown[:2] == ["layer", "q_head"]
+    assert all(len(line) <= columns for line in said[:21])
+    at = said.index(next((line for line in said if line.startswith("no room for:")), said[-1]))
+    hidden = " ".join(said[at:]).removeprefix("no room for:").split(" a wider terminal")[0].split() if columns < 400 else []
+    assert sorted(shown + hidden) == sorted(names)
+    assert not any(name.endswith(("_lo", "_hi")) for name in shown) or columns == 400
+    chosen = on_terminal([program, "heads", results, "--columns", ",".join(names)], "stdout", {"COLUMNS": str(columns)})
+    assert chosen.replace("\r", "").splitlines() == whole
 
 
 @pytest.mark.cases(99)
