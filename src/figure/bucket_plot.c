@@ -6,9 +6,11 @@
 #include "figure/catalog.h"
 #include "figure/sheet.h"
 
-/* Columns of rows; the curve that is the mean has a number above those of all heads. */
+/* Columns of rows; the first says how many heads there are, and the curve that is the mean has a number above those of
+ * all heads. */
 enum { CURVE = 1, HEADS, LAYER, Q_HEAD, POSITION = 6, PLASTICITY };
-enum { MEAN = 1000000, FEW_BUCKETS = 20 };
+enum { FEW_BUCKETS = 20 };
+#define MEAN 4611686018427387904.0
 
 /* The mean is the last. */
 static void put_curve(qk__figure *figure, const qk__found *rows, const qk__plot *plot,
@@ -57,8 +59,11 @@ static size_t count_curves(const qk__found *rows)
 void qk__build_profiles(qk__figure *figure, const qk__subject *subject)
 {
     const qk__theme *theme = figure->theme;
-    const qk__found *rows = &subject->rows;
-    const size_t drawn = count_curves(rows), all = (size_t)qk__number_in(rows, 0, HEADS);
+    const qk__found curves = {subject->rows.of, subject->rows.first + 1,
+                              subject->rows.count - 1},
+                    *rows = &curves;
+    const size_t drawn = count_curves(rows),
+                 all = (size_t)qk__number_in(&subject->rows, 0, HEADS);
     double opacity = fmin(0.7, fmax(0.2, 3 / sqrt((double)drawn)));
     char heads[64];
     if (drawn < all)

@@ -177,7 +177,7 @@ static void draw_own_axes(qk__figure *figure, const cloud *c, size_t panel, qk__
         double margin = 0.05 * (r[i].high - r[i].low);
         *(i == 0 ? &plot->x : &plot->y) =
             qk__axis_between(r[i].low - margin, r[i].high + margin);
-        qk__number_tics(plot, i == 0 ? QK__BELOW : QK__LEFT, (i == 0 ? 60 : 34) * em, 0,
+        qk__number_tics(plot, i == 0 ? QK__BELOW : QK__LEFT, (i == 0 ? 40 : 34) * em, 0,
                         (qk__tic_style){.length = 4 * em,
                                         .plain = !labelled[i],
                                         .factor = c->power[i].factor});
