@@ -102,7 +102,7 @@ static void choose_title(qk__report *report)
 static qk_status compose_page(qk__report *report, qk__page *page, qk_error *err)
 {
     choose_title(report);
-    QK_TRY(qk__headlines_compute(report->results, &report->headlines, err));
+    QK_TRY(qk__headlines_compute(report->results, report->tables, &report->headlines, err));
     QK_TRY(qk__provenance_read(report->settings->results, &report->provenance, err));
     QK_TRY(qk__points_draw(report->settings, report->results, &report->provenance,
                            &report->points, err));
@@ -346,6 +346,8 @@ static qk_status open_tables(const qk_report_settings *settings, qk__store **tab
 {
     QK_TRY(qk__store_open(tables, &settings->context, err));
     QK_TRY(qk__store_add(*tables, "main", settings->results, true, err));
+    if (settings->html)
+        QK_TRY(qk__headlines_expect(*tables, err));
     return settings->scores ? qk__store_scores(*tables, "main", settings->scores, err) : QK_OK;
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Headline numbers from the heads of a model, a family, or all models. */
+/* Headline numbers of a model, a family, or all models: one SELECT each. */
 #include "results/headline.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +11,10 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+
+/* What a macro stands for, as text. */
+#define TEXT_OF(macro) SPELT(macro)
+#define SPELT(text)    #text
 
 #define PCA        "Combined QK PCA"
 #define TAXONOMY   "Kinds of heads"
@@ -85,51 +90,87 @@ const qk__headline_column qk__headline_columns[QK__NUM_HEADLINES] = {
      "slow_score_share", NULL, 0, true},
 };
 
-/* What a head adds to the column; NaN: nothing. */
-static double head_value(const qk__headline_column *column, const qk__result_head *head)
+/* What heads add to a column, and how it is summed up. */
+static qk_status put_column(const qk__headline_column *c, qk__buffer *sql, qk_error *err)
 {
-    if (column->kind == QK__SHARE_CATEGORY)
-        return head->category < 0 ? NAN : head->category == column->category;
-    double value = qk__field_value(qk__find_field(column->field), &head->v);
-    switch (column->kind) {
+    static const char *const OVER[] = {
+        [QK__MEAN] = "avg(%s)",           [QK__MEAN_MAGNITUDE] = "avg(%s)",
+        [QK__MEDIAN] = "median(%s)",      [QK__SHARE_POSITIVE] = "avg(%s)",
+        [QK__SHARE_CATEGORY] = "avg(%s)", [QK__SHARE_UNCERTAIN] = "avg(%s)",
+        [QK__MEDIAN_RATIO] = "median(%s)"};
+    char of[120];
+    switch (c->kind) {
     case QK__MEAN_MAGNITUDE:
-        return fabs(value);
+        snprintf(of, sizeof of, "abs(%s)", c->field);
+        break;
     case QK__SHARE_POSITIVE:
-        return isfinite(value) ? value > 0 : NAN;
+        snprintf(of, sizeof of, "%s > 0", c->field);
+        break;
+    case QK__SHARE_CATEGORY:
+        snprintf(of, sizeof of, "category = '%s'", qk_category_name((qk_category)c->category));
+        break;
     case QK__SHARE_UNCERTAIN:
-        return isfinite(value) ? value < QK_CERTAIN : NAN;
+        snprintf(of, sizeof of, "%s < " TEXT_OF(QK_CERTAIN), c->field);
+        break;
     case QK__MEDIAN_RATIO:
-        return fabs(value) / fabs(qk__field_value(qk__find_field(column->other), &head->v));
+        snprintf(of, sizeof of, "abs(%s) / abs(%s)", c->field, c->other);
+        break;
     default:
-        return value;
+        snprintf(of, sizeof of, "%s", c->field);
     }
+    QK_TRY(qk__buffer_printf(sql, err, sql->size > 0 ? ", " : "SELECT "));
+    QK_TRY(qk__buffer_printf(sql, err, OVER[c->kind], of));
+    return qk__buffer_printf(sql, err, " AS \"%s\", 1.0 * count(%s) AS \"%s heads\"", c->name,
+                             of, c->name);
+}
+
+/* The beginning of each SELECT; what it is about follows. */
+static qk_status put_columns(qk__buffer *sql, qk_error *err)
+{
+    for (size_t c = 0; c < QK__NUM_HEADLINES; c++)
+        QK_TRY(put_column(&qk__headline_columns[c], sql, err));
+    return qk__buffer_printf(sql, err, " FROM head_numbers");
+}
+
+qk_status qk__headlines_expect(qk__store *tables, qk_error *err)
+{
+    qk__buffer sql = {0};
+    qk_status status = put_columns(&sql, err);
+    if (status == QK_OK)
+        status = qk__store_expect(tables, (const char *)sql.data, err);
+    qk__buffer_free(&sql);
+    return status;
+}
+
+static qk_status ask_row(qk__store *tables, const char *sql, const qk__headline *row,
+                         qk_columns **rows, qk_error *err)
+{
+    if (row->model)
+        return qk__store_ask(tables, rows, err, "%s WHERE model = %Q", sql, row->model->name);
+    if (row->family)
+        return qk__store_ask(tables, rows, err, "%s WHERE family = %Q", sql, row->family);
+    return qk__store_ask(tables, rows, err, "%s", sql);
+}
+
+static qk_status compute(qk__store *tables, const char *sql, qk__headline *row, qk_error *err)
+{
+    qk_columns *rows;
+    QK_TRY(ask_row(tables, sql, row, &rows, err));
+    for (size_t c = 0; c < QK__NUM_HEADLINES; c++) {
+        char count[80];
+        const char *name = qk__headline_columns[c].name;
+        snprintf(count, sizeof count, "%s heads", name);
+        row->values[c] = qk_columns_reals(rows, name)[0];
+        row->counts[c] = (size_t)qk_columns_reals(rows, count)[0];
+    }
+    qk_columns_free(&rows);
+    return QK_OK;
 }
 
 static bool in_row(const qk__headline *row, const qk__result_model *model)
 {
     return row->model ? row->model == model
                       : !row->family || strcmp(row->family, model->family) == 0;
-}
-
-/* scratch holds as many numbers as there are heads. */
-static double compute(const qk__results *results, const qk__headline *row,
-                      const qk__headline_column *column, double *scratch, size_t *count)
-{
-    qk__mean mean = {0};
-    for (size_t m = 0; m < results->num_models; m++) {
-        const qk__result_model *model = &results->models[m];
-        for (size_t h = 0; in_row(row, model) && h < model->num_heads; h++) {
-            double value = head_value(column, &model->heads[h]);
-            if (!isfinite(value))
-                continue;
-            scratch[mean.count] = value;
-            qk__mean_add(&mean, value);
-        }
-    }
-    *count = mean.count;
-    if (column->kind == QK__MEDIAN || column->kind == QK__MEDIAN_RATIO)
-        return qk__median(scratch, mean.count);
-    return qk__mean_of(&mean);
 }
 
 /* One row a model; one a family where a family is more than one model and not all of them; one
@@ -145,46 +186,43 @@ static void list_rows(const qk__results *results, qk__headlines *headlines)
     headlines->rows[headlines->count++] = (qk__headline){0};
 }
 
-qk_status qk__headlines_compute(const qk__results *results, qk__headlines *headlines,
-                                qk_error *err)
+static qk_status compute_all(const qk__results *results, qk__store *tables,
+                             qk__headlines *headlines, qk_error *err)
 {
-    *headlines = (qk__headlines){0};
-    double *scratch = qk__calloc(qk__count_heads(results) + 1, sizeof *scratch);
-    headlines->rows =
-        qk__calloc(results->num_models + results->num_families + 1, sizeof *headlines->rows);
-    if (!scratch || !headlines->rows) {
-        free(scratch);
-        qk__headlines_free(headlines);
-        return qk__nomem(err);
-    }
-    list_rows(results, headlines);
-    for (size_t i = 0; i < headlines->count; i++) {
+    qk__buffer sql = {0};
+    qk_status status = put_columns(&sql, err);
+    for (size_t i = 0; i < headlines->count && status == QK_OK; i++) {
         qk__headline *row = &headlines->rows[i];
         for (size_t m = 0; m < results->num_models; m++)
             if (in_row(row, &results->models[m])) {
                 row->num_models++;
                 row->num_heads += results->models[m].num_heads;
             }
-        for (size_t c = 0; c < QK__NUM_HEADLINES; c++) {
-            row->values[c] =
-                compute(results, row, &qk__headline_columns[c], scratch, &row->counts[c]);
+        status = compute(tables, (const char *)sql.data, row, err);
+        for (size_t c = 0; c < QK__NUM_HEADLINES && status == QK_OK; c++)
             headlines->present[c] |= isfinite(row->values[c]);
-        }
     }
-    free(scratch);
-    return QK_OK;
+    qk__buffer_free(&sql);
+    return status;
+}
+
+qk_status qk__headlines_compute(const qk__results *results, qk__store *tables,
+                                qk__headlines *headlines, qk_error *err)
+{
+    *headlines = (qk__headlines){0};
+    headlines->rows =
+        qk__calloc(results->num_models + results->num_families + 1, sizeof *headlines->rows);
+    if (!headlines->rows)
+        return qk__nomem(err);
+    list_rows(results, headlines);
+    qk_status status = compute_all(results, tables, headlines, err);
+    if (status != QK_OK)
+        qk__headlines_free(headlines);
+    return status;
 }
 
 void qk__headlines_free(qk__headlines *headlines)
 {
     free(headlines->rows);
     *headlines = (qk__headlines){0};
-}
-
-double qk__headline_value(const qk__headline *row, const char *name)
-{
-    for (size_t c = 0; row && c < QK__NUM_HEADLINES; c++)
-        if (strcmp(qk__headline_columns[c].name, name) == 0)
-            return row->values[c];
-    return NAN;
 }

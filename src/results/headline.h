@@ -4,6 +4,7 @@
 #define QK_RESULTS_HEADLINE_H
 
 #include "results/results.h"
+#include "tables/tables.h"
 
 typedef enum qk__headline_kind {
     QK__MEAN,           /* of the field over heads that have it */
@@ -45,11 +46,10 @@ typedef struct qk__headlines {
     bool present[QK__NUM_HEADLINES]; /* some row has it */
 } qk__headlines;
 
-QK_MUST_CHECK qk_status qk__headlines_compute(const qk__results *results,
+/* Said first, the tables are not read once more for them. */
+QK_MUST_CHECK qk_status qk__headlines_expect(qk__store *tables, qk_error *err);
+QK_MUST_CHECK qk_status qk__headlines_compute(const qk__results *results, qk__store *tables,
                                               qk__headlines *headlines, qk_error *err);
 void qk__headlines_free(qk__headlines *headlines);
-
-/* A value of a row by name. */
-double qk__headline_value(const qk__headline *row, const char *name);
 
 #endif

@@ -109,24 +109,6 @@ static inline const qk__result_head *qk__next_head(const qk__result_model *model
 #define qk__each_head(model, head)                                                             \
     for (const qk__result_head *head = NULL; (head = qk__next_head(model, head));)
 
-/* The next head of two models beside each other; NULL stands for one that a model does not have. at:
- * zeros to begin with. b may be NULL. False: there are no more. */
-static inline bool qk__next_pair(const qk__result_model *a, const qk__result_model *b,
-                                 size_t at[2], const qk__result_head *pair[2])
-{
-    pair[0] = at[0] < a->num_heads ? &a->heads[at[0]] : NULL;
-    pair[1] = b && at[1] < b->num_heads ? &b->heads[at[1]] : NULL;
-    if (pair[0] && pair[1]) {
-        int order = pair[0]->layer != pair[1]->layer ? pair[0]->layer - pair[1]->layer
-                                                     : pair[0]->q_head - pair[1]->q_head;
-        if (order != 0)
-            pair[order < 0 ? 1 : 0] = NULL;
-    }
-    at[0] += pair[0] != NULL;
-    at[1] += pair[1] != NULL;
-    return pair[0] || pair[1];
-}
-
 /* ---- summaries of one number over heads; NaN and infinite values are left out ----------- */
 
 typedef struct qk__spread {
@@ -135,8 +117,6 @@ typedef struct qk__spread {
     double quartile1, median, quartile3; /* linear between order statistics, as NumPy's */
 } qk__spread;
 
-/* Of finite values, which it sorts. */
-qk__spread qk__spread_of_values(double *values, size_t count);
 /* magnitude: of |value|. */
 QK_MUST_CHECK qk_status qk__spread_of(const qk__result_model *model, const qk__field *field,
                                       bool magnitude, qk__spread *spread, qk_error *err);
@@ -150,22 +130,6 @@ size_t qk__count_heads(const qk__results *results); /* of all models */
 /* A head that none of these has is a mistake of whoever named it: QK_ERR_NOT_FOUND. other: NULL: none. */
 QK_MUST_CHECK qk_status qk__need_heads(const qk_head_set *named, const qk__results *results,
                                        const qk__results *other, qk_error *err);
-/* Heads of a model of which has() is true. */
-size_t qk__count_heads_with(const qk__result_model *model,
-                            bool (*has)(const qk__result_head *head));
-
-double qk__mean_over_heads(const qk__result_model *model, const qk__field *field);
-
-/* How much the numbers of a model rest on: rows of a head and kind, texts of a head, the fewest
- * and the median, NaN where no table tells; how many categories have a share, and how many of
- * these are uncertain. */
-typedef struct qk__sizes {
-    double rows_least, rows_median, texts_least;
-    size_t judged, uncertain;
-} qk__sizes;
-QK_MUST_CHECK qk_status qk__sizes_of(const qk__result_model *model, qk__sizes *sizes,
-                                     qk_error *err);
-
 /* A number of models beside a score of theirs. */
 typedef struct qk__score_pairing {
     const qk__results *results;
@@ -183,8 +147,6 @@ bool qk__pair_scores(const qk__results *results, const char *metric, const char 
 QK_MUST_CHECK qk_status qk__check_scores(const qk__results *results, const char *metric,
                                          const char *column, const qk_context *context,
                                          qk_error *err);
-/* By name, else by label; NULL: it is not in the study. */
-const qk__result_model *qk__scored_model(const qk__results *results, const qk__score *score);
 double qk__scored_metric(const qk__score_pairing *pair, const qk__score *score); /* or NaN */
 
 /* Pearson r over pairs that are both finite, and the least-squares line y = slope x + start;

@@ -86,7 +86,7 @@ bool qk__pair_scores(const qk__results *results, const char *metric, const char 
     return pair->y_column != QK__NOT_THERE && (pair->from_scores || pair->field);
 }
 
-const qk__result_model *qk__scored_model(const qk__results *results, const qk__score *score)
+static const qk__result_model *scored_model(const qk__results *results, const qk__score *score)
 {
     for (size_t m = 0; m < results->num_models; m++)
         if (strcmp(results->models[m].name, score->model) == 0)
@@ -97,12 +97,20 @@ const qk__result_model *qk__scored_model(const qk__results *results, const qk__s
     return NULL;
 }
 
+static double mean_over_heads(const qk__result_model *model, const qk__field *field)
+{
+    qk__mean mean = {0};
+    qk__each_head (model, head)
+        qk__mean_add(&mean, qk__field_value(field, &head->v));
+    return qk__mean_of(&mean);
+}
+
 double qk__scored_metric(const qk__score_pairing *pair, const qk__score *score)
 {
     if (pair->from_scores)
         return score->values[pair->x_column];
-    const qk__result_model *model = qk__scored_model(pair->results, score);
-    return model ? qk__mean_over_heads(model, pair->field) : NAN;
+    const qk__result_model *model = scored_model(pair->results, score);
+    return model ? mean_over_heads(model, pair->field) : NAN;
 }
 
 /* ---- what is asked of them -------------------------------------------------------------- */
@@ -147,7 +155,7 @@ qk_status qk__check_scores(const qk__results *results, const char *metric, const
                                  : "",
                         there);
     for (size_t i = 0; i < results->num_scores; i++)
-        if (!qk__scored_model(results, &results->scores[i]))
+        if (!scored_model(results, &results->scores[i]))
             list_name(strange, results->scores[i].model);
     for (size_t m = 0; m < results->num_models; m++)
         if (!has_score(&pair, &results->models[m]))

@@ -37,7 +37,8 @@ static double deviation(const double *values, size_t count, double mean)
     return count > 1 ? sqrt((squares.total + squares.error) / (double)(count - 1)) : NAN;
 }
 
-qk__spread qk__spread_of_values(double *values, size_t count)
+/* Of finite values, which it sorts. */
+static qk__spread spread_of_values(double *values, size_t count)
 {
     qk__spread spread = {count, NAN, NAN, NAN, NAN, NAN};
     qk__mean all = {0};
@@ -66,7 +67,7 @@ qk_status qk__spread_of(const qk__result_model *model, const qk__field *field, b
         if (isfinite(value))
             values[count++] = value;
     }
-    *spread = qk__spread_of_values(values, count);
+    *spread = spread_of_values(values, count);
     free(values);
     return QK_OK;
 }
@@ -97,49 +98,6 @@ qk_status qk__need_heads(const qk_head_set *named, const qk__results *results,
             return qk__fail(err, QK_ERR_NOT_FOUND, "heads %s: these results have none of them",
                             qk__head_range_text(&named->items[i], text));
     }
-    return QK_OK;
-}
-
-size_t qk__count_heads_with(const qk__result_model *model,
-                            bool (*has)(const qk__result_head *head))
-{
-    size_t count = 0;
-    for (size_t h = 0; h < model->num_heads; h++)
-        count += has(&model->heads[h]);
-    return count;
-}
-
-/* ---- means ------------------------------------------------------------------------------ */
-
-double qk__mean_over_heads(const qk__result_model *model, const qk__field *field)
-{
-    qk__mean mean = {0};
-    for (size_t i = 0; i < model->num_heads; i++)
-        qk__mean_add(&mean, qk__field_value(field, &model->heads[i].v));
-    return qk__mean_of(&mean);
-}
-
-/* ---- sizes ------------------------------------------------------------------------------ */
-
-qk_status qk__sizes_of(const qk__result_model *model, qk__sizes *sizes, qk_error *err)
-{
-    size_t count = 0;
-    double *rows = qk__calloc(2 * model->num_heads + 1, sizeof *rows);
-    *sizes = (qk__sizes){.texts_least = NAN};
-    if (!rows)
-        return qk__nomem(err);
-    for (size_t i = 0; i < model->num_heads; i++) {
-        const qk__result_head *head = &model->heads[i];
-        if (isfinite(head->n_q))
-            rows[count++] = head->n_q;
-        if (isfinite(head->n_k))
-            rows[count++] = head->n_k;
-        sizes->texts_least = fmin(head->v.texts, sizes->texts_least);
-        sizes->judged += isfinite(head->v.category_probability);
-        sizes->uncertain += head->v.category_probability < QK_CERTAIN;
-    }
-    qk__least_and_median(rows, count, &sizes->rows_least, &sizes->rows_median);
-    free(rows);
     return QK_OK;
 }
 
