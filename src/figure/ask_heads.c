@@ -12,7 +12,7 @@ size_t qk__count_series(const qk__panel *panel)
     return count;
 }
 
-qk_status qk__put_series(const qk__chart_series *series, qk__buffer *sql, qk_error *err)
+static qk_status put_series(const qk__chart_series *series, qk__buffer *sql, qk_error *err)
 {
     if (series->role == QK__BY_CATEGORY)
         return qk__buffer_printf(sql, err, "category = '%s'",
@@ -30,7 +30,7 @@ static qk_status put_all_series(const qk__figure_kind *kind, const char *before,
     for (const qk__panel *panel = kind->panels; qk__count_series(panel) > 0; panel++)
         for (size_t s = 0; s < qk__count_series(panel); s++) {
             QK_TRY(qk__buffer_printf(sql, err, "%s", before));
-            QK_TRY(qk__put_series(&panel->series[s], sql, err));
+            QK_TRY(put_series(&panel->series[s], sql, err));
             QK_TRY(qk__buffer_printf(sql, err, "%s", behind));
         }
     return QK_OK;
@@ -87,7 +87,7 @@ static qk_status put_statistic(const qk__panel *panel, const qk__chart_series *s
     const bool negative = field && field->info.range && field->info.range[0] == '-';
     for (const char *p = STATISTICS[panel->statistic]; *p; p++)
         if (*p == '$')
-            QK_TRY(qk__put_series(series, sql, err));
+            QK_TRY(put_series(series, sql, err));
         else if (*p == '<')
             QK_TRY(qk__buffer_printf(sql, err, negative ? "-1" : "0"));
         else

@@ -58,14 +58,8 @@ struct qk__panel;
 
 /* ask_heads.c */
 size_t qk__count_series(const struct qk__panel *panel);
-/* As SQL. */
-QK_MUST_CHECK qk_status qk__put_series(const qk__chart_series *series, qk__buffer *sql,
-                                       qk_error *err);
 /* chart.c: the label of a series, markup or plain text of ours. */
 const char *qk__series_name(const qk__chart_series *series);
-
-/* What it is called in the file of the figure's numbers. */
-const char *qk__told_series(qk__figure *figure, const qk__chart_series *series);
 
 /* How numbers become marks. */
 typedef enum qk__mark {

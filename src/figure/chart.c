@@ -80,8 +80,8 @@ bool qk__has_chart(const qk__subject *subject)
 
 /* ---- numbers ---------------------------------------------------------------------------- */
 
-/* The column, or what the legend says. */
-const char *qk__told_series(qk__figure *figure, const qk__chart_series *series)
+/* What it is called in the file of numbers: the column, or what the legend says. */
+static const char *told_series(qk__figure *figure, const qk__chart_series *series)
 {
     if (series->role == QK__BY_CATEGORY)
         return qk_category_name(series->category);
@@ -97,7 +97,7 @@ static void tell_row(qk__figure *figure, const qk__chart *c, const char *const *
         double *const *of = c->values[s];
         const size_t place = (size_t)c->place[row];
         const qk__told told = {.panel = c->panel->title ? c->panel->title : c->panel->y_label,
-                               .series = qk__told_series(figure, &c->panel->series[s]),
+                               .series = told_series(figure, &c->panel->series[s]),
                                .x_name = names ? names[place] : NULL,
                                .x = c->place[row],
                                .y = of[QK__VALUE][row],

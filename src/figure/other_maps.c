@@ -4,12 +4,13 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/error.h"
 #include "figure/catalog.h"
 #include "figure/compare_figures.h"
 #include "figure/maps.h"
 
 /* Columns of rows; values follow. */
-enum { ROW = 1, COLUMN, VALUE };
+enum { ROW = 1, COLUMN, VALUE, MOST_CELLS = 1 << 22 };
 
 /* The heading, and the one map or several. */
 static void draw_with_heading(qk__figure *figure, const qk__subject *subject, qk__maps *all)
@@ -49,6 +50,16 @@ static bool fill_cells(qk__figure *figure, const qk__found *found, size_t value,
 {
     const size_t columns = found->count > 0 ? (size_t)largest_in(found, COLUMN) + 1 : 0;
     const double last = largest_in(found, ROW);
+    if ((last + 1) * (double)columns > MOST_CELLS) { /* a table may name any layer */
+        qk_error err;
+        qk_status status =
+            qk__fail(&err, QK_ERR_UNSUPPORTED,
+                     "figure %s: the tables name layers so far out that it would "
+                     "have more than %d cells",
+                     figure->name, MOST_CELLS);
+        qk__figure_fail(figure, status, &err);
+        return false;
+    }
     if (!qk__start_map(figure, map, last >= (double)rows ? (size_t)last + 1 : rows, columns))
         return false;
     for (size_t i = 0; i < found->count; i++)
