@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* qkscope explain: what the columns of the tables mean. */
 #include "tell.h"
+#include "word_meanings.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,12 +75,82 @@ static void print_all(void)
     }
 }
 
+/* ---- words ------------------------------------------------------------------------------ */
+
+/* A letter or digit of a word; hyphens, underscores and spaces are alike, and so are large letters and small ones. */
+static int letter_of(char c)
+{
+    return c == '-' || c == '_' ? ' ' : tolower((unsigned char)c);
+}
+
+/* A plural is its singular, and "head" need not be said. */
+static bool is_word(const char *word, const char *name)
+{
+    size_t i = 0;
+    while (word[i] && letter_of(word[i]) == letter_of(name[i]))
+        i++;
+    return i > 0 && (word[i] == 0 || strcmp(word + i, " head") == 0) &&
+           (name[i] == 0 || strcmp(name + i, "s") == 0);
+}
+
+static const cli_word *find_word(const cli_word *words, const char *name)
+{
+    while (words->name && !is_word(words->name, name))
+        words++;
+    return words->name ? words : NULL;
+}
+
+static void print_typical(const char *name)
+{
+    const cli_word *typical = find_word(cli_typical_values, name);
+    if (!typical)
+        return;
+    cli_print("  typical  %s\n", typical->whole);
+    for (const char *line = typical->more; *line; line += strspn(line, "\n")) {
+        cli_print("           %.*s\n", (int)strcspn(line, "\n"), line);
+        line += strcspn(line, "\n");
+    }
+}
+
+static bool print_word(const char *name)
+{
+    const cli_word *word = find_word(cli_words_of_glossary, name);
+    if (!word)
+        return false;
+    cli_print("%s\n  %s\n", word->whole, word->about);
+    print_line("method", word->more);
+    return true;
+}
+
+static json_t *word_json(const char *name)
+{
+    const cli_word *word = find_word(cli_words_of_glossary, name);
+    const cli_word *typical = find_word(cli_typical_values, name);
+    return word ? cli_object(CLI_ROWS(CLI_ROW("word", word->whole),
+                                      CLI_ROW("about", word->about),
+                                      CLI_ROW_IF(typical, "typical", typical->more),
+                                      CLI_ROW("method", word->more)))
+                : NULL;
+}
+
+/* The words and columns that there are are more than a reader would look through: the nearest of them. */
+static const char *suggest(const char *name)
+{
+    const char *column = qk_schema_suggest(name), *nearest[3] = {column, NULL, NULL};
+    for (const cli_word *word = cli_words_of_glossary; word->name; word++) {
+        nearest[column != NULL] = word->name;
+        if (qk_nearest_word(name, nearest) == word->name)
+            return word->name;
+    }
+    return column;
+}
+
 /* Every table that has it explains it, in its own words. */
 static bool print_named(const char *name)
 {
     const qk_table_info *table = qk_schema_find(name);
     const qk_column_info *column;
-    bool found = table != NULL;
+    bool found = print_word(name) || table;
     if (table)
         print_table(table, true);
     for (size_t t = 0; (table = qk_schema_table(t)); t++)
@@ -88,8 +160,12 @@ static bool print_named(const char *name)
                 print_column(table, column);
                 found = true;
             }
+    if (found)
+        print_typical(name);
     return found;
 }
+
+/* ---- as JSON ---------------------------------------------------------------------------- */
 
 /* Leaves out what has another name; false: nothing is left. */
 static bool keep_named(json_t *tables, const char *name)
@@ -118,12 +194,13 @@ static bool print_json(const char *name)
     char *text = qk_schema_json();
     json_t *tables = text ? json_loads(text, 0, NULL) : NULL;
     free(text);
-    bool found = !name || keep_named(tables, name);
-    if (found)
-        cli_json_print(tables);
-    else
+    if (name && !keep_named(tables, name)) {
         json_decref(tables);
-    return found;
+        tables = word_json(name);
+    }
+    if (tables)
+        cli_json_print(tables);
+    return tables != NULL;
 }
 
 static int run_explain(cli_call *call)
@@ -139,8 +216,8 @@ static int run_explain(cli_call *call)
         print_all();
     if (found)
         return EXIT_CODE_OK;
-    const char *meant = qk_schema_suggest(name);
-    return cli_usage("there is no column or table '%.100s'%s%s%s", name,
+    const char *meant = suggest(name);
+    return cli_usage("there is no column, table or word '%.100s'%s%s%s", name,
                      meant ? " (did you mean " : "", meant ? meant : "", meant ? "?)" : "");
 }
 
@@ -162,13 +239,15 @@ static const char *name_of(int number)
 const cli_command cmd_explain = {
     .name = "explain",
     .group = "Look",
-    .summary = "what a column of the tables means",
+    .summary = "what a number, or a word, means, and which values are typical",
     .usage = "[NAME] [options]",
     .description = "Says what a number of the tables means: its unit and range, how to read "
-                   "it, which table it is in, and where its method is described. NAME is a "
-                   "column, such as bias_strength, or a table, such as rotated.csv. Without a "
-                   "name, all tables and their columns are listed.",
+                   "it, which table it is in, where its method is described, and, of some, "
+                   "typical values. NAME is a column, such as bias_strength, a table, such as "
+                   "rotated.csv, or a word that the program says, such as plasticity. Without "
+                   "a name, all tables and their columns are listed.",
     .examples = "qkscope explain bias_strength\n"
+                "qkscope explain plasticity\n"
                 "qkscope explain heads.csv\n",
     .table = &TABLE,
     .max_arguments = 1,

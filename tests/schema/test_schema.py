@@ -180,10 +180,30 @@ def test_explain(qkscope, schema):
     assert set(said.split()) >= {column for t in schema.values() for column in names(t)}
     one = json.loads(qkscope("explain", "r_k_a", "--json", expect=0).out)
     assert {t: names(table) for t, table in one.items()} == {"rotated.csv": ["r_k_a"], "repeats.csv": ["r_k_a"]}
-    for wrong, meant in (("rotated.cvs", "rotated.csv"), ("R_q", "r_q"), ("x" * 5000, None)):
+    for wrong, meant in (("rotated.cvs", "rotated.csv"), ("r_qq", "r_q"), ("plastcity", "plasticity"), ("x" * 5000, None)):
         said = qkscope("explain", wrong, expect=2)
         assert said.out == "" and f"'{wrong[:100]}" in said.err
         assert ("did you mean" in said.err) == bool(meant) and (meant or "") in said.err
+
+
+WORDS = """position-dominated, Q-positional, K-positional, content-focused, mixed, uncertain, certain, probability, key head, key heads, group size,
+rows per head, texts, bias, drift, plane, plasticity, standard error, fifths of the context, drop, buckets, head, heads, depth, position off PC0, PC0, a, b,
+separation, sink, previous-token, local head, induction, duplicate-token heads, uniform, loss, share, beyond, harmless, needed, undecided, window, RoPE,
+near tie, moments, reservoir, capture, stage, sampler, interval"""
+
+
+def test_words_of_the_terminal(qkscope):
+    """Each is explained as the glossary has it; numbers have typical values, as docs/typical.md has them."""
+    glossary, typical = ((ROOT / "docs" / f"{name}.md").read_text() for name in ("glossary", "typical"))
+    for word in WORDS.replace("\n", " ").split(", "):
+        if word != "plane":
+            assert qkscope("explain", word, expect=0).out, word
+    said = qkscope("explain", "plasticity", expect=0).out
+    assert "averaged over pairs of keys" in said and "method   docs/plasticity.md" in said
+    assert "SmolLM2-135M, 8,192 tokens: 0.62\n" in said and "| plasticity (`ap_overall`) | 0.84 | 0.62 |" in typical
+    assert "published models, 131,072 tokens: 0.07 to 0.23" in qkscope("explain", "ap_drop", expect=0).out
+    found = json.loads(qkscope("explain", "probability", "--json", expect=0).out)
+    assert found["about"] in glossary and found["word"] == "category probability, probability"
 
 
 @pytest.mark.test_all
