@@ -12,10 +12,9 @@
 #include "base/file.h"
 #include "base/fingerprint.h"
 #include "base/json_build.h"
-#include "base/parallel.h"
 #include "figure/figure.h"
 #include "report/extreme_heads.h"
-#include "report/point_pictures.h"
+#include "report/packed_points.h"
 #include "settings/head_set.h"
 
 enum { POINTS = 1000 /* of each kind in a picture */ };
@@ -26,9 +25,9 @@ static const qk_scatter_basis BASES[QK__NUM_POINT_PLANES] = {QK_BASIS_PCA, QK_BA
 
 static void free_plane(qk__points_plane *plane)
 {
-    for (size_t i = 0; plane->pictures && i < plane->cells.count; i++)
-        qk__buffer_free(&plane->pictures[i]);
-    free(plane->pictures);
+    for (size_t i = 0; plane->packed && i < plane->cells.count; i++)
+        qk__buffer_free(&plane->packed[i]);
+    free(plane->packed);
     qk__head_cells_free(&plane->cells);
 }
 
@@ -240,8 +239,8 @@ static qk_status draw_plane(const drawing *d, qk_scatter_settings s, int stage, 
     s.output = d->settings->results; /* nothing is written there */
     s.basis = BASES[p];
     QK_TRY(qk__scatter_cells(&s, &plane->cells, err));
-    plane->pictures = qk__calloc(plane->cells.count, sizeof *plane->pictures);
-    return plane->pictures ? QK_OK : qk__nomem(err);
+    plane->packed = qk__calloc(plane->cells.count, sizeof *plane->packed);
+    return plane->packed ? QK_OK : qk__nomem(err);
 }
 
 /* What keeps the pictures from the page, but nothing else from being made. */
@@ -325,14 +324,14 @@ qk_status qk__points_draw(const qk_report_settings *settings, const qk__results 
     qk_status status = QK_OK;
     err = err ? err : &own;
     *points =
-        (qk__points){0, qk__calloc(results->num_models + 1, sizeof *points->models), 0, 0};
+        (qk__points){.models = qk__calloc(results->num_models + 1, sizeof *points->models)};
     if (!points->models)
         return qk__nomem(err);
     points->num_models = results->num_models;
     for (size_t m = 0; m < results->num_models && status == QK_OK; m++)
         status = draw_model(settings, results, provenance, m, &points->models[m], err);
     if (status == QK_OK)
-        status = qk__points_picture(points, qk__count_threads(&settings->context), err);
+        status = qk__points_pack(points, err);
     if (status != QK_OK)
         qk__points_free(points);
     return status;

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Queries and keys of heads as small pictures, for the page, which draws axes and words around them. They
+/* Queries and keys of heads as points, for the page, which draws them and the axes. They
  * come from the captures that the manifests of the results name. */
 #ifndef QK_REPORT_HEAD_POINTS_H
 #define QK_REPORT_HEAD_POINTS_H
 
-#include "report/point_pictures.h"
+#include "report/packed_points.h"
 #include "report/provenance.h"
 #include "results/results.h"
 
 extern const char *const qk__point_plane_names[QK__NUM_POINT_STAGES][QK__NUM_POINT_PLANES];
 
 /* Draws those of the heads that settings.heads names; of none, of all heads, or where these are too many
- * for a page, of the most extreme ones of each model and others at equal steps. Pictures have as many colours
- * and are as large as leaves room for all. A capture that is not there, or is another one by now, is
+ * for a page, of the most extreme ones of each model and others at equal steps. They are as fine as leaves room for all. A capture that is not there, or is another one by now, is
  * a reason, and no failure. */
 QK_MUST_CHECK qk_status qk__points_draw(const qk_report_settings *settings,
                                         const qk__results *results,

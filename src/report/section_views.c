@@ -12,17 +12,17 @@ enum { DIGITS = 5 };
 
 /* ---- pictures --------------------------------------------------------------------------- */
 
-/* [x from, x to, y from, y to, picture]; or why there is none, "" where the page has no room. */
+/* [x from, x to, y from, y to, points]; or why there is none, "" where the page has no room. */
 static json_t *picture(const qk__points_plane *plane, size_t i)
 {
     const qk__head_cell *cell = &plane->cells.items[i];
-    if (cell->why || plane->pictures[i].size == 0)
+    if (cell->why || plane->packed[i].size == 0)
         return qk__clean_text(cell->why ? cell->why : "");
-    char *png = qk__base64(plane->pictures[i].data, plane->pictures[i].size);
-    json_t *out = png ? json_pack("[f,f,f,f,s]", cell->axes.x_low, cell->axes.x_high,
-                                  cell->axes.y_low, cell->axes.y_high, png)
-                      : NULL;
-    free(png);
+    char *text = qk__base64(plane->packed[i].data, plane->packed[i].size);
+    json_t *out = text ? json_pack("[f,f,f,f,s]", cell->axes.x_low, cell->axes.x_high,
+                                   cell->axes.y_low, cell->axes.y_high, text)
+                       : NULL;
+    free(text);
     return out;
 }
 
@@ -125,6 +125,7 @@ static json_t *curves(const qk__report *report)
 void qk__section_views(qk__page *page, const qk__report *report)
 {
     qk__page_json(page, "qk-views",
-                  json_pack("{s:o, s:o}", "points", points(report), "curves", curves(report)),
+                  json_pack("{s:o, s:o, s:i}", "points", points(report), "curves",
+                            curves(report), "bytes", report->points.coordinate_bytes),
                   DIGITS);
 }

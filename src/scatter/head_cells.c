@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Heads as points alone: small numbers for each row, and pictures of them. */
+/* Heads as points alone: small numbers for each row. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/error.h"
-#include "draw/png.h"
 #include "scatter/scatter.h"
 
 void qk__head_cells_free(qk__head_cells *cells)
@@ -45,28 +43,4 @@ qk_status qk__cell_fill(qk__head_cell *cell, const qk__scatter_panel *panel,
     }
     cell->count = panel->count;
     return QK_OK;
-}
-
-/* Points shrink as they get many, so that a cloud keeps its shape. */
-qk_status qk__cell_picture(const qk__head_cell *cell, size_t width, size_t height, int shades,
-                           qk__buffer *png, qk_error *err)
-{
-    const qk__position_span span = {0, UINT8_MAX};
-    const double size = (double)(width * height) / (double)(cell->count + 1);
-    const double radius = fmin(0.0135 * (double)width, fmax(0.6, 0.38 * sqrt(size)));
-    qk__tints tints;
-    qk__bitmap bitmap;
-    qk__make_tints(qk__theme_of(QK_THEME_PAPER), span, span, false, shades, &tints);
-    QK_TRY(qk__bitmap_make(&bitmap, width, height, err));
-    bitmap.count = tints.count;
-    memcpy(bitmap.colors, tints.colors, sizeof bitmap.colors);
-    for (size_t i = 0; i < cell->count; i++) {
-        const qk__dot *dot = &cell->dots[i];
-        qk__bitmap_sign(&bitmap, QK__DISC, (double)dot->x / UINT16_MAX * (double)width,
-                        (double)dot->y / UINT16_MAX * (double)height, radius,
-                        qk__tint_of(&tints, dot->at, dot->is_key));
-    }
-    qk_status status = qk__png_write(&bitmap, png, err);
-    qk__bitmap_free(&bitmap);
-    return status;
 }

@@ -71,9 +71,6 @@ void qk__head_cells_free(qk__head_cells *cells);
 /* The points of a panel as those of a cell; the spans of all heads are known. */
 QK_MUST_CHECK qk_status qk__cell_fill(qk__head_cell *cell, const qk__scatter_panel *panel,
                                       const qk__head_cells *all, qk_error *err);
-/* A PNG of the points of a cell, transparent between them, with so many shades of each colour; appended. */
-QK_MUST_CHECK qk_status qk__cell_picture(const qk__head_cell *cell, size_t width, size_t height,
-                                         int shades, qk__buffer *png, qk_error *err);
 
 /* The heads to draw, in panel order (scatter_heads.c). Release with free(). */
 QK_MUST_CHECK qk_status qk__scatter_select(qk__run *run, const qk_scatter_settings *settings,

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Queries and keys on the page: pictures of a head's rows from its capture, and why there are none."""
+"""Queries and keys on the page: a head's rows from its capture as points, and why there are none."""
 import base64
 import json
 import shutil
-import struct
-import zlib
 
 import numpy as np
 import pytest
@@ -39,24 +37,12 @@ def points(text):
     return block(text, "qk-views")["points"]
 
 
-def picture(entry):
-    """RGBA of a PNG with a palette, as libpng writes it: without filters, in as few bits as its colours need."""
-    data, chunks, at = base64.b64decode(entry[4]), {}, 8
-    while at < len(data):
-        size, kind = struct.unpack(">I4s", data[at:at + 8])
-        chunks[kind] = chunks.get(kind, b"") + data[at + 8:at + 8 + size]
-        at += size + 12
-    width, height, depth, kind = struct.unpack(">IIBB", chunks[b"IHDR"][:10])
-    rows = np.frombuffer(zlib.decompress(chunks[b"IDAT"]), np.uint8).reshape(height, -1)
-    assert kind == 3 and (rows[:, 0] == 0).all()
-    bits = np.unpackbits(rows[:, 1:], axis=1).reshape(height, -1, depth)
-    index = (bits @ (1 << np.arange(depth)[::-1]))[:, :width]
-    alpha = np.full(1 << depth, 255)
-    alpha[:len(chunks.get(b"tRNS", b""))] = list(chunks.get(b"tRNS", b""))
-    colors = np.zeros((1 << depth, 3), int)
-    palette = np.frombuffer(chunks[b"PLTE"], np.uint8).reshape(-1, 3)
-    colors[:len(palette)] = palette
-    return np.dstack([colors[index], alpha[index]])
+def places(text, entry):
+    """x and y from 0 to 1, y from the top; where the position is, from 0 to 1; and which are keys."""
+    size = block(text, "qk-views")["bytes"]
+    bytes_ = np.frombuffer(base64.b64decode(entry[4]), np.uint8).reshape(-1, 2 * size + 1).astype(int)
+    number = lambda at: bytes_[:, at:at + size] @ (256 ** np.arange(size)[::-1]) / (256 ** size - 1)
+    return number(0), number(size), (bytes_[:, -1] >> 1) / 127, bytes_[:, -1] % 2 == 1
 
 
 def components(q, k):
@@ -66,43 +52,33 @@ def components(q, k):
     return vectors[:, [-1, -2]]
 
 
-def check_pictures(of, capture):
-    """Each edge is that of the projections, with 4 % of room; where a row lies alone the picture has the colour of
-    its kind, and far from all rows it has none. Fewer than 1,000 rows of a kind are all drawn."""
-    checked = 0
+def check_points(text, plane, capture):
+    """Each edge is that of the projections, with 4 % of room, and the points are those of the rows: all, or 1,000 of a
+    kind."""
+    of = points(text)[0][plane]
     for layer, head, q, k in [pair for pair in head_pairs(capture, GROUP) if f"{pair[0]}:{pair[1]}" in of]:
         axes = components(q, k)
         entry = of[f"{layer}:{head}"]
-        places = [rows["vector"] @ axes for rows in (q, k)]
-        both = np.concatenate(places)
-        pixels = picture(entry)
-        height, width = pixels.shape[:2]
-        spots = np.empty_like(both)
-        for a in range(2):
+        both = np.concatenate([rows["vector"] @ axes for rows in (q, k)])
+        x, y, _, is_key = places(text, entry)
+        assert is_key.sum() == min(1000, len(k["vector"])) and (~is_key).sum() == min(1000, len(q["vector"]))
+        for a, shown in enumerate((x, 1 - y)):
             low, high = both[:, a].min(), both[:, a].max()
             room = 0.04 * (high - low)
             edges = np.array(entry[2 * a:2 * a + 2])
             turned = not np.allclose(edges, [low - room, high + room], atol=1e-3)
             assert np.allclose(edges, [-high - room, -low + room] if turned else [low - room, high + room], atol=1e-3)
-            spots[:, a] = ((-both[:, a] if turned else both[:, a]) - edges[0]) / (edges[1] - edges[0])
-        spots = spots * [width, -height] + [0, height]
-        some = np.argsort(np.hypot(*(spots - spots.mean(axis=0)).T))[-300:]  # far out some lie alone
-        distance = np.hypot(*(spots[:, None] - spots[some]).transpose(2, 0, 1))
-        distance[some, np.arange(len(some))] = np.inf
-        for row in some[distance.min(0) > 12]:
-            x, y = np.minimum(spots[row].astype(int), [width - 1, height - 1])
-            red, _, blue, alpha = pixels[y, x]
-            assert alpha == 255 and (blue > red) == (row < len(q["vector"])), (layer, head, row)
-            checked += 1
-        empty = np.hypot(*(np.indices((height, width)).reshape(2, -1).T[::197, None, ::-1] - spots[None]).transpose(2, 0, 1))
-        away = np.indices((height, width)).reshape(2, -1)[:, ::197][:, empty.min(1) > 8]
-        assert away.size > 20 and (pixels[away[0], away[1], 3] == 0).all()
-    assert checked > len(of) / 2
+            expected = ((-both[:, a] if turned else both[:, a]) - edges[0]) / (edges[1] - edges[0])
+            for kind, rows in ((False, expected[:len(q["vector"])]), (True, expected[len(q["vector"]):])):
+                own = shown[is_key == kind]
+                assert np.abs(own[:, None] - rows).min(1).max() <= 2.1e-3
+                if len(own) == len(rows):
+                    np.testing.assert_allclose(np.sort(own), np.sort(rows), atol=2.1e-3)
 
 
-def test_pictures_show_the_rows_where_they_are(results):
+def test_points_are_the_rows(results):
     made = points(page_text(results))[0]
-    check_pictures(made["pca"], EXAMPLE)
+    check_points(page_text(results), "pca", EXAMPLE)
     assert made["shown"] == 2 and 2 * 4000 < len(json.dumps([made])) < 2 * 20500, "at most 6 MB for 300 heads"
 
 
@@ -117,8 +93,8 @@ def test_queries_and_keys_before_rope(qkscope, tmp_path):
     qkscope("compare-stages", "both", "-o", "results", cwd=tmp_path, expect=0)
     report(qkscope, "results", "--heads", "0:1,1:2,2:0,3:2,4:3", cwd=tmp_path)
     made = points(page_text(tmp_path / "results"))[0]
-    check_pictures(made["pca"], tmp_path / "both" / "post")
-    check_pictures(made["pre_pca"], tmp_path / "both" / "pre")
+    check_points(page_text(tmp_path / "results"), "pca", tmp_path / "both" / "post")
+    check_points(page_text(tmp_path / "results"), "pre_pca", tmp_path / "both" / "pre")
     assert made["pre_pca"].keys() == made["pre_ab"].keys() == made["ab"].keys() and made["shown"] == 5
     shutil.rmtree(tmp_path / "both" / "pre")
     report(qkscope, "results", "--heads", "0:1,1:2,2:0,3:2,4:3", cwd=tmp_path)
@@ -126,13 +102,12 @@ def test_queries_and_keys_before_rope(qkscope, tmp_path):
     assert made["pre_pca"] == {} and "both/pre was not there" in made["pre_why"] and len(made["pca"]) == 5
 
 
-def test_late_rows_are_darker(results):
-    """Along axis a, which points towards late queries: the half of the blue points that is late is the darker one."""
-    for entry in points(page_text(results))[0]["ab"].values():
-        pixels = picture(entry)
-        blue, half = (pixels[..., 2] > pixels[..., 0]) & (pixels[..., 3] == 255), pixels.shape[1] // 2
-        early, late = (pixels[:, side][blue[:, side]].mean() for side in (slice(0, half), slice(half, None)))
-        assert late < early
+def test_late_rows_lie_on_the_late_side(results):
+    """Along axis a, which points towards late queries."""
+    text = page_text(results)
+    for entry in points(text)[0]["ab"].values():
+        x, _, late, is_key = places(text, entry)
+        assert np.corrcoef(x[~is_key], late[~is_key])[0, 1] > 0
 
 
 @pytest.mark.test_all
@@ -168,7 +143,7 @@ def test_a_capture_that_was_named_from_elsewhere(qkscope, results, tmp_path, pla
 @pytest.mark.parametrize("harm, why", [("gone", "was not there when this page was made"), ("other", "is not as it was analysed"),
                                        ("no rows", "keeps moments, and no rows")])
 def test_a_capture_that_is_not_there(qkscope, results, tmp_path, harm, why):
-    """Its pictures are missing, and it says what brings them."""
+    """Its points are missing, and it says what brings them."""
     shutil.copytree(results.parent / "capture", tmp_path / "capture")
     qkscope("pca", tmp_path / "capture", "-o", tmp_path / "results", "--layers", 2, expect=0)
     if harm == "gone":

@@ -36,7 +36,7 @@ def table_of(results, name):
 def test_one_head(results, open_page):
     page = open_page(results / "report.html")
     page.goto(page.url + "#heads=2:1")
-    page.wait_for_selector("#head-card[open] .plot img >> nth=1")
+    page.wait_for_selector("#head-card[open] .plot .cloud >> nth=1")
     titles = page.locator("#head-view h3").all_inner_texts()
     assert titles == ["Queries and keys on PC0 and PC1", "Queries and keys on axes a and b", "All components",
                       "Plasticity over the context", "Mean score by distance", "Attention by distance", "Among the others", "Numbers"]
@@ -95,7 +95,7 @@ def test_tables_of_a_head_sort(results, open_page):
 
 
 RANGES = """() => [...document.querySelectorAll('#head-card .plot')].map((box) => {
-    const image = box.querySelector('img');
+    const image = box.querySelector('.cloud');
     return image ? ['left', 'top', 'width', 'height'].map((side) => parseFloat(image.style[side])) : null;
 }).filter(Boolean)"""
 
@@ -105,8 +105,8 @@ def test_several_heads_have_the_same_axes(results, open_page):
     page = open_page(results / "report.html")
     names = ["2:1", "0:3", "3:2"]
     page.goto(page.url + "#heads=" + ",".join(names))
-    page.wait_for_selector("#head-card[open] .plot img >> nth=5")
-    page.wait_for_function("() => document.querySelectorAll('#head-card .plot img')[5].style.width")
+    page.wait_for_selector("#head-card[open] .plot .cloud >> nth=5")
+    page.wait_for_function("() => document.querySelectorAll('#head-card .plot .cloud')[5].style.width")
     assert page.inner_text("#head-title") == "3 heads side by side"
     of = points(page_text(results))[0]
     sizes = page.evaluate(RANGES)
@@ -144,7 +144,7 @@ def test_heads_are_chosen_in_the_explorer(results, open_page):
         page.locator(f"#table tr[data-head='{head}']").click(modifiers=["Shift"])
     page.click("#open-head")
     page.wait_for_function("() => location.hash.includes('heads=0:1,1:0,1:3')")
-    assert page.locator("#head-card[open] .plot img").count() == 6
+    assert page.locator("#head-card[open] .plot .cloud").count() == 6
     page.click("#head-close")
     page.click("#select-all")
     assert page.is_disabled("#open-head")  # more than six
@@ -157,7 +157,7 @@ def test_on_a_phone_and_for_everybody(results, open_page):
     for heads in ("2:1", "2:1,0:3,3:2,1:1"):
         page.goto("about:blank")
         page.goto((results / "report.html").as_uri() + "#heads=" + heads)
-        page.wait_for_selector("#head-card[open] .plot img")
+        page.wait_for_selector("#head-card[open] .plot .cloud")
         page.wait_for_timeout(200)
         assert page.evaluate("""() => { const d = document.querySelector('#head-card'); return d.scrollWidth <= d.clientWidth; }""")
         assert page.evaluate("""() => [...document.querySelectorAll('#head-card *')].filter((e) => e.scrollWidth > e.clientWidth + 1

@@ -162,17 +162,35 @@ class Plot {
 
 // ---- queries and keys ------------------------------------------------------------------------------
 
+// From faint, early in the text, to strong: queries, keys.
+const TINTS = [[[198, 219, 239], [8, 48, 107]], [[252, 205, 190], [122, 8, 16]]];
+
 class PointPlot extends Plot {
-  constructor(axes, names, label, [x0, x1, y0, y1, png]) {
+  constructor(axes, names, label, [x0, x1, y0, y1, packed]) {
     super(axes, names, label);
     this.edges = [x0, x1, y0, y1];
-    this.image = make("img", { src: `data:image/png;base64,${png}`, alt: "", className: "light" });
-    this.box.append(this.image);
+    this.points = Uint8Array.from(atob(packed), (c) => c.charCodeAt(0));
+    this.cloud = make("canvas", { className: "light cloud" });
+    this.box.append(this.cloud);
   }
 
   drawInside() {
     const [x0, x1, y0, y1] = this.edges, [left, foot] = this.place(x0, y0), [right, top] = this.place(x1, y1);
-    Object.assign(this.image.style, { left: `${left}px`, top: `${top}px`, width: `${right - left}px`, height: `${foot - top}px` });
+    const wide = right - left, tall = foot - top, ratio = window.devicePixelRatio || 1, context = this.cloud.getContext("2d");
+    Object.assign(this.cloud, { width: wide * ratio, height: tall * ratio });
+    Object.assign(this.cloud.style, { left: `${left}px`, top: `${top}px`, width: `${wide}px`, height: `${tall}px` });
+    context.scale(ratio, ratio);
+    const { points } = this, { bytes } = VIEWS, each = 2 * bytes + 1, most = 256 ** bytes - 1;
+    const at = (i) => (bytes === 2 ? 256 * points[i] + points[i + 1] : points[i]) / most;
+    // Points shrink as they get many, so that a cloud keeps its shape.
+    const radius = Math.min(0.0135 * wide, Math.max(0.6, 0.38 * Math.sqrt((wide * tall * each) / (points.length + each))));
+    for (let i = 0; i < points.length; i += each) {
+      const last = points[i + each - 1], [faint, strong] = TINTS[last & 1], share = (last >> 1) / 127;
+      context.fillStyle = `rgb(${faint.map((c, k) => Math.round(c + share * (strong[k] - c)))})`;
+      context.beginPath();
+      context.arc(at(i) * wide, at(i + bytes) * tall, radius, 0, 2 * Math.PI);
+      context.fill();
+    }
   }
 }
 

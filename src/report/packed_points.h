@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pictures of the rows of heads, for the page. */
-#ifndef QK_REPORT_POINT_PICTURES_H
-#define QK_REPORT_POINT_PICTURES_H
+/* The rows of heads as points, packed for the page. */
+#ifndef QK_REPORT_PACKED_POINTS_H
+#define QK_REPORT_PACKED_POINTS_H
 
 #include "scatter/scatter.h"
 
 /* Of one model on a pair of axes. */
 typedef struct qk__points_plane {
     qk__head_cells cells;
-    /* [cells.count] PNG, white being transparent; empty: the cell has a reason, or there was no room */
-    qk__buffer *pictures;
+    qk__buffer *packed; /* [cells.count]; empty: the cell has a reason, or there was no room */
 } qk__points_plane;
 
 enum { QK__PLANE_PCA, QK__PLANE_AB, QK__NUM_POINT_PLANES };
@@ -26,16 +25,17 @@ typedef struct qk__stage_points {
 typedef struct qk__model_points {
     qk__stage_points stages[QK__NUM_POINT_STAGES];
     qk_head_set chosen;
-    size_t shown; /* heads with pictures of their own capture */
+    size_t shown; /* heads with points of their own capture */
 } qk__model_points;
 
 typedef struct qk__points {
     size_t num_models;
     qk__model_points *models;
-    size_t shown, bytes; /* heads with pictures, and what these take on the page */
+    size_t shown, bytes; /* heads with points, and what these take on the page */
+    int coordinate_bytes;
 } qk__points;
 
-/* Pictures of the first size at which all have room, or of the last: those that have none then are empty. */
-QK_MUST_CHECK qk_status qk__points_picture(qk__points *points, int threads, qk_error *err);
+/* With coordinates and a share of the points for which all have room, or the least: those that have none then are empty. */
+QK_MUST_CHECK qk_status qk__points_pack(qk__points *points, qk_error *err);
 
 #endif

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Packs the points of each head, as finely as leaves room for all. */
+#include "report/packed_points.h"
+
+#include <stdint.h>
+
+#include "base/error.h"
+
+enum { ROOM = 20000 /* bytes on the page that the points of a head take, on average */ };
+
+/* Bytes of a coordinate, and every how many-th point is there, the best first. */
+static const struct {
+    int bytes;
+    size_t step;
+} SIZES[] = {{2, 1}, {1, 1}, {1, 2}, {1, 4}};
+enum { NUM_SIZES = sizeof SIZES / sizeof *SIZES };
+
+static uint8_t to_byte(uint16_t value)
+{
+    return (uint8_t)(((uint32_t)value * UINT8_MAX + UINT16_MAX / 2) / UINT16_MAX);
+}
+
+/* x, y (from the top), then where its position is, whose last bit is 1 for a key. */
+static qk_status pack_cell(const qk__head_cell *cell, size_t size, qk__buffer *out,
+                           qk_error *err)
+{
+    for (size_t i = 0; i < cell->count; i += SIZES[size].step) {
+        const qk__dot *dot = &cell->dots[i];
+        const uint8_t bytes[] = {(uint8_t)(dot->x >> 8), (uint8_t)dot->x,
+                                 (uint8_t)(dot->y >> 8), (uint8_t)dot->y,
+                                 (uint8_t)((dot->at & 0xFE) | dot->is_key)};
+        if (SIZES[size].bytes == 2) {
+            QK_TRY(qk__buffer_append(out, bytes, sizeof bytes, err));
+        } else {
+            const uint8_t coarse[] = {to_byte(dot->x), to_byte(dot->y), bytes[4]};
+            QK_TRY(qk__buffer_append(out, coarse, sizeof coarse, err));
+        }
+    }
+    return QK_OK;
+}
+
+static qk_status pack_all(qk__points *points, size_t size, qk_error *err)
+{
+    enum { PLANES = QK__NUM_POINT_STAGES * QK__NUM_POINT_PLANES };
+    for (size_t i = 0; i < points->num_models * PLANES; i++) {
+        qk__points_plane *plane = &points->models[i / PLANES]
+                                       .stages[i % PLANES / QK__NUM_POINT_PLANES]
+                                       .planes[i % QK__NUM_POINT_PLANES];
+        for (size_t c = 0; c < plane->cells.count; c++) {
+            plane->packed[c].size = 0;
+            if (!plane->cells.items[c].why)
+                QK_TRY(pack_cell(&plane->cells.items[c], size, &plane->packed[c], err));
+        }
+    }
+    points->coordinate_bytes = SIZES[size].bytes;
+    return QK_OK;
+}
+
+/* As base64. */
+static size_t packed_bytes(const qk__buffer *packed)
+{
+    return (packed->size + 2) / 3 * 4;
+}
+
+/* Of one head; whether it has any. */
+static bool count_planes(qk__points *points, qk__stage_points *of, size_t i, size_t room)
+{
+    bool any = false;
+    for (int p = 0; p < QK__NUM_POINT_PLANES; p++) {
+        qk__buffer *packed = &of->planes[p].packed[i];
+        if (points->bytes + packed_bytes(packed) > room)
+            qk__buffer_free(packed);
+        points->bytes += packed_bytes(packed);
+        any |= packed->size > 0;
+    }
+    return any;
+}
+
+/* Sums up; points behind the room are dropped. */
+static void count_points(qk__points *points, size_t room)
+{
+    points->bytes = points->shown = 0;
+    for (size_t m = 0; m < points->num_models; m++) {
+        qk__model_points *of = &points->models[m];
+        of->shown = 0;
+        for (int s = 0; s < QK__NUM_POINT_STAGES; s++)
+            for (size_t i = 0; i < of->stages[s].planes[0].cells.count; i++) {
+                const bool any = count_planes(points, &of->stages[s], i, room);
+                of->shown += any && s == QK__POINTS_OWN;
+            }
+        points->shown += of->shown;
+    }
+}
+
+qk_status qk__points_pack(qk__points *points, qk_error *err)
+{
+    size_t room = 0;
+    for (size_t m = 0; m < points->num_models; m++)
+        room += ROOM * points->models[m].stages[QK__POINTS_OWN].planes[0].cells.count;
+    for (size_t size = 0; size < NUM_SIZES; size++) {
+        QK_TRY(pack_all(points, size, err));
+        count_points(points, SIZE_MAX);
+        if (points->bytes <= room)
+            break;
+    }
+    count_points(points, room);
+    return QK_OK;
+}
