@@ -54,9 +54,8 @@ static bool fill_cells(qk__figure *figure, const qk__found *found, size_t value,
         qk_error err;
         qk_status status =
             qk__fail(&err, QK_ERR_UNSUPPORTED,
-                     "figure %s: the tables name layers so far out that it would "
-                     "have more than %d cells",
-                     figure->name, MOST_CELLS);
+                     "the tables name layers so far out that it would have more than %d cells",
+                     MOST_CELLS);
         qk__figure_fail(figure, status, &err);
         return false;
     }

@@ -551,6 +551,15 @@ def test_three_maps_of_pairs_stand_in_one_row_of_a_page(qkscope, tmp_path, width
     assert len(titles) == 3 and len({text.get("x") for text in titles}) == columns
 
 
+def test_layers_far_out(qkscope, tmp_path):
+    """A map of them would take all memory."""
+    table = write_tables(tmp_path / "a") / "rope_pairs.csv"
+    rows = [row.split(",") for row in table.read_text().splitlines()[1:]]
+    far = [",".join([row[0], "1500000", *row[2:]]) for row in rows if row[1:3] == rows[-1][1:3]]
+    table.write_text(table.read_text() + "\n".join(far) + "\n")
+    assert "so far out that it would have more than" in qkscope("report", tmp_path / "a", "--no-html", "--force", expect=3).err
+
+
 def test_damaged_tables(qkscope, tmp_path):
     bad = write_tables(tmp_path / "a", pair=lambda p: p + (p > 3))
     assert "rotary pair 5, but no row is of 4" in qkscope("report", bad, expect=1).err
