@@ -240,6 +240,15 @@ static int check_settings(const cli_call *call)
     return fail_usage();
 }
 
+/* -h, not --help or the beginning of it. */
+static bool asks_by_letter(const cli_call *call)
+{
+    for (int i = 1; i < call->argc; i++)
+        if (strncmp(call->argv[i], "--he", 4) == 0 && strncmp(call->argv[i], "--heads", 7) != 0)
+            return false;
+    return true;
+}
+
 static int run_command(parser *p)
 {
     static const char *const FIRST[] = {"help", "version", "config", NULL};
@@ -251,7 +260,9 @@ static int run_command(parser *p)
         code = store_all(p, FIRST, false);
     if (code >= 0)
         return code;
-    if (common->help)
+    if (common->help && asks_by_letter(call))
+        cli_print_usual(call->command, call->settings);
+    else if (common->help)
         cli_print_help(call->command, call->settings);
     else if (common->version)
         printf("qkscope %s\n", qk_version());

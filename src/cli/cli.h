@@ -65,6 +65,7 @@ typedef struct cli_command {
     const char *usage;              /* what follows the name, e.g. "CAPTURE -o DIR [options]" */
     const char *description;        /* for --help: paragraphs, with an empty line between two */
     const char *examples;           /* command lines, each ends with a newline */
+    const char *usual;              /* options of -h, with spaces between; NULL: all */
     const qk_settings_table *table; /* of the request: a struct that begins with cli_common */
     int max_arguments;              /* positional ones; -1 = any number */
     unsigned analyses;              /* of a command that analyses a capture: which */
@@ -121,6 +122,8 @@ void cli_default_text(const qk_settings *settings, const cli_option *option, cha
                       size_t size);
 
 void cli_print_help(const cli_command *command, const qk_settings *settings);
+/* In short: the first paragraph, the usual options, three examples. */
+void cli_print_usual(const cli_command *command, const qk_settings *settings);
 
 /* The commands (NULL at the end) and options as JSON: what tools/generate.py makes man pages,
  * completions and docs/reference/options.md from. Returns the exit code. */

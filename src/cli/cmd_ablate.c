@@ -210,6 +210,8 @@ const cli_command cmd_ablate = {
         "changes several together, and random ones beside them.\n\n"
         "A run that was stopped goes on when the same command is given again; --dry-run says "
         "beforehand how long it takes.",
+    .usual = "output force tolerance what groups results suffix layers heads dry-run model "
+             "text max-texts max-length threads json help",
     .examples =
         "qkscope ablate -m examples/kjv-tiny/step-2004 -t repeat:64x2:8 -o ablation\n"
         "qkscope ablate -m org/name -t texts/ -o out --what remove,freeze:slow,window:128:4\n"

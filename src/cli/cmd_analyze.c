@@ -10,6 +10,8 @@ const cli_command cmd_analyze = {
                    "\n\nWrites the tables of all of them and manifest.json into DIR: qkscope "
                    "report makes figures and a page of them. Of a capture that keeps moments "
                    "in place of rows, some numbers stay empty; the manifest says which.",
+    .usual = "output force revision layers heads max-samples from-position ci lda lengths "
+             "complement max-pairs threads config json quiet help",
     .examples = "qkscope analyze examples/kjv-tiny-capture -o results\n"
                 "qkscope analyze capture -o results --ci 95 --complement --lda\n"
                 "qkscope analyze --config model.yaml -o results --threads 4\n",

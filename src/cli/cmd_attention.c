@@ -14,6 +14,7 @@ const cli_command cmd_attention = {
         "\n\nThe capture keeps sums of attention (capture --keep rows,attention), or rows of "
         "every position of its texts after RoPE. Writes attention.csv (a row per head), "
         "attention_profile.csv and manifest.json into DIR.",
+    .usual = "output force revision layers heads ci attention-scale threads json quiet help",
     .examples = "qkscope attention capture -o results\n"
                 "qkscope attention capture -o results --ci 95\n",
     .analyses = QK_ANALYSE_ATTENTION,

@@ -262,6 +262,8 @@ const cli_command cmd_capture = {
         "dataset of texts on the Hub; or repeat:64x4:8:1, 8 texts that are made, of 64 "
         "random tokens four times, by seed 1, which show heads that look for what came "
         "before.\n\nA run that was stopped goes on when the same command is given again.",
+    .usual = "output force model text max-texts max-length long rows sampler layers heads "
+             "stage threads quiet json help",
     .examples = "qkscope capture -m examples/kjv-tiny/step-2004 -t "
                 "examples/kjv-tiny/passages.jsonl -o capture\n"
                 "qkscope capture -m org/name -t texts/*.txt -o capture --rows 20000\n"

@@ -211,6 +211,7 @@ const cli_command cmd_compare = {
         "and B should be of one architecture. Writes compare.csv (a row per head and metric), "
         "compare_heads.csv, compare_summary.json, figures/ and compare.html into DIR, which "
         "holds nothing else.",
+    .usual = "ci any-length output force no-html format theme width threads json help",
     .examples = "qkscope compare results/step-20 results/step-2004 -o changes\n"
                 "qkscope compare results/base results/tuned -o changes\n"
                 "qkscope compare study:step-20 study:step-2004 -o changes --no-html\n",

@@ -120,6 +120,7 @@ const cli_command cmd_compare_stages = {
         "rope_pairs.csv (a row per head and pair), score_by_distance.csv and manifest.json "
         "into DIR, which may hold results of POST already: qkscope report then draws all of "
         "them.",
+    .usual = "output force model-name layers heads max-samples from-position threads json help",
     .examples = "qkscope compare-stages capture -o results\n"
                 "qkscope compare-stages capture/pre capture/post -o results --layers 0-3\n",
     .table = &TABLE,

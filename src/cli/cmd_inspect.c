@@ -212,6 +212,7 @@ const cli_command cmd_inspect = {
         "or org/name) it shows the heads, RoPE and windows, what qkscope capture would keep, "
         "and what --texts texts of --length tokens cost; with --keep, what a capture of them "
         "takes on disk. config.json is enough for all of that.",
+    .usual = "heads model length texts max-length rows keep groups threads json help",
     .examples = "qkscope inspect examples/kjv-tiny-capture --heads\n"
                 "qkscope inspect org/name --length 100000\n"
                 "qkscope inspect org/name --length 1000000 --keep moments --groups 0\n"

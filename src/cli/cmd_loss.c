@@ -145,6 +145,7 @@ const cli_command cmd_loss = {
                    "as for qkscope capture. Texts of more than --max-length tokens are split "
                    "into windows, each "
                    "of which begins anew.",
+    .usual = "model text dtype max-texts max-length long threads json help",
     .examples =
         "qkscope loss -m examples/kjv-tiny/step-2004 -t examples/kjv-tiny/passages.jsonl\n"
         "qkscope loss -m model.gguf -t book.txt --max-length 2048 --json\n",

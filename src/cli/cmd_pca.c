@@ -10,6 +10,8 @@ const cli_command cmd_pca = {
                    "\n\nWrites qk.csv (a row per head and component), heads.csv (a row per "
                    "head) and manifest.json into DIR. With --kinds queries and keys are fitted "
                    "separately, and the tables are correlations.csv and summary.json.",
+    .usual = "output force revision layers heads max-samples from-position ci components lda "
+             "lengths kinds threads config json quiet help",
     .examples = "qkscope pca examples/kjv-tiny-capture -o results\n"
                 "qkscope pca org/name -o results --layers 0-3 --ci 95\n"
                 "qkscope pca capture -o results --kinds q,k\n",

@@ -13,6 +13,8 @@ const cli_command cmd_plasticity = {
         "\n\nWrites head_metrics.csv (a row per head), model_report.csv, four tables beside "
         "them and manifest.json into DIR. --convention published computes what the original "
         "tool computes.",
+    .usual = "output force revision layers heads max-samples from-position ci max-pairs "
+             "buckets bucket-width max-distance threads json quiet help",
     .examples = "qkscope plasticity examples/kjv-tiny-capture -o results\n"
                 "qkscope plasticity capture -o results --buckets 16 --ci 95\n"
                 "qkscope plasticity --config model.yaml -o results --convention published\n",

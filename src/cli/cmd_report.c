@@ -77,6 +77,8 @@ const cli_command cmd_report = {
         "NAME.md, which says what it shows. README.md lists them all. Collages of qkscope "
         "scatter in "
         "DIR/figures are shown, too.",
+    .usual = "output no-html alone no-points heads title scores figure list format theme width "
+             "json help",
     .examples = "qkscope report results\n"
                 "qkscope report results -o page --theme dark --title \"My model\"\n"
                 "qkscope report results --figure pca-02-rq-rk-scatter --format pdf\n"

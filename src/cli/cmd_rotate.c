@@ -12,6 +12,8 @@ const cli_command cmd_rotate = {
                    "\n\nWrites rotated.csv (a row per head) and manifest.json into DIR; with "
                    "--complement also complement.csv: the planes of the space that is left, "
                    "and the frequencies they turn at.",
+    .usual = "output force revision layers heads max-samples from-position ci b-axis "
+             "complement pairs threads config json quiet help",
     .examples = "qkscope rotate examples/kjv-tiny-capture -o results\n"
                 "qkscope rotate capture -o results --complement --pairs 10\n",
     .analyses = QK_ANALYSE_ROTATION,

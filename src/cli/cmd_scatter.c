@@ -284,6 +284,8 @@ const cli_command cmd_scatter = {
         "\n\nWrites pictures into DIR, with the script and the "
         "numbers of each, and a note on what it shows. Called as "
         "pca-visualize or rotate-visualize it takes the options of the original tools.",
+    .usual = "output title format collage basis kind max-points heads layers max-samples "
+             "random seed theme width json help",
     .examples =
         "qkscope scatter examples/kjv-tiny-capture -o figures --collage --random\n"
         "qkscope scatter capture -o head.png --heads 5:13 --basis ab\n"

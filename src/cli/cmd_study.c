@@ -209,6 +209,8 @@ const cli_command cmd_study = {
         "and report.html into DIR.\n\nSTUDY.yaml lists the models and where their captures "
         "lie; docs/study.md says what else it may hold.\n\nWhat did not change since the last "
         "run is not computed again, so the same command goes on with a run that was stopped.",
+    .usual = "output force dry-run no-figures no-html format theme width local-root offline "
+             "threads json help",
     .examples = "qkscope study study.yaml -o study --dry-run\n"
                 "qkscope study study.yaml -o study --threads 8\n",
     .table = &TABLE,

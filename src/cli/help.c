@@ -2,10 +2,11 @@
 /* --help of a command: its options by section, wrapped, and examples. */
 #include "cli.h"
 
+#include <limits.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { HELP_COLUMN = 30, LEAST_WIDTH = 50, MOST_WIDTH = 92 };
+enum { HELP_COLUMN = 30, LEAST_WIDTH = 50, MOST_WIDTH = 92, FEW_EXAMPLES = 3 };
 
 /* Of a terminal, what it has; but no line of less than a few words. */
 static size_t line_width(void)
@@ -37,14 +38,16 @@ static void print_wrapped(const char *text, size_t column)
     }
 }
 
+/* With what it is where it is not given, unless settings is NULL. */
 static void print_option(const qk_settings *settings, const cli_option *option)
 {
-    char left[100], missing[200], help[500], letter[5] = "    ";
+    char left[100], missing[200] = "", help[500], letter[5] = "    ";
     if (option->setting->letter && !option->off)
         snprintf(letter, sizeof letter, "-%c, ", option->setting->letter);
     int length = snprintf(left, sizeof left, "  %s--%s%s%s", letter, option->name,
                           *option->value ? " " : "", option->value);
-    cli_default_text(settings, option, missing, sizeof missing);
+    if (settings)
+        cli_default_text(settings, option, missing, sizeof missing);
     snprintf(help, sizeof help, "%s%s%s%s", option->help, *missing ? " (default: " : "",
              missing, *missing ? ")" : "");
     printf("%-*s", HELP_COLUMN, left);
@@ -54,9 +57,9 @@ static void print_option(const qk_settings *settings, const cli_option *option)
     putchar('\n');
 }
 
-static void print_lines(const char *lines)
+static void print_lines(const char *lines, int most)
 {
-    for (size_t length; *lines; lines += length + (lines[length] == '\n')) {
+    for (size_t length; *lines && most-- > 0; lines += length + (lines[length] == '\n')) {
         length = strcspn(lines, "\n");
         printf("  %.*s\n", (int)length, lines);
     }
@@ -89,5 +92,36 @@ void cli_print_help(const cli_command *command, const qk_settings *settings)
     printf("\nLists read 0,2,5-9. Exit codes: 0 ok, 1 failure, 2 usage, 3 some heads failed,\n"
            "130 stopped by Ctrl-C (128 and the signal's number).\n"
            "\nExamples:\n");
-    print_lines(command->examples);
+    print_lines(command->examples, INT_MAX);
+}
+
+/* Whether a list of words has it; NULL has all. */
+static bool is_listed(const char *list, const char *name)
+{
+    const size_t length = strlen(name);
+    for (const char *p = list; p; p = strchr(p, ' ') ? strchr(p, ' ') + 1 : NULL)
+        if (strncmp(p, name, length) == 0 && (p[length] == ' ' || p[length] == 0))
+            return true;
+    return list == NULL;
+}
+
+void cli_print_usual(const cli_command *command, const qk_settings *settings)
+{
+    cli_option options[CLI_MAX_OPTIONS];
+    const size_t count = cli_list_options(settings, options);
+    char about[400];
+    const char *end = strstr(command->description, "\n\n");
+    snprintf(about, sizeof about, "%.*s",
+             (int)(end ? (size_t)(end - command->description) : strlen(command->description)),
+             command->description);
+    printf("Usage: %s %s\n\n", cli_called(), command->usage);
+    print_wrapped(about, 0);
+    printf("\n\n");
+    for (size_t i = 0; i < count; i++)
+        if (is_listed(command->usual, options[i].name))
+            print_option(NULL, &options[i]);
+    printf("\nExamples:\n");
+    print_lines(command->examples, FEW_EXAMPLES);
+    printf("\n%s --help has all %zu options, what they are when not given, and exit codes.\n",
+           cli_called(), count);
 }

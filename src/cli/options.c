@@ -11,8 +11,8 @@ static const qk_setting COMMON[] = {
      .help = "print what was decided along the way", .section = "Running"},
     {"json", QK_SETTING_FLAG, AT(json), .help = "print the outcome as JSON",
      .section = "Running"},
-    {"help", QK_SETTING_FLAG, AT(help), .letter = 'h', .help = "print this help and stop",
-     .section = "Running"},
+    {"help", QK_SETTING_FLAG, AT(help), .letter = 'h',
+     .help = "print all options and stop; -h: the usual ones", .section = "Running"},
     {"version", QK_SETTING_FLAG, AT(version), .letter = 'V',
      .help = "print the version and stop", .section = "Running"},
 };

@@ -44,7 +44,26 @@ def test_help_shows_what_is_described(qkscope, about):
             assert words[:2] == ["qkscope", command["name"]]
             qkscope(*words[1:], "--help", expect=0)
     for alias in ("pca-analyze", "sniff-qk"):
-        assert qkscope("help", alias, expect=0).out == qkscope(alias, "-h", expect=0).out
+        assert qkscope("help", alias, expect=0).out == qkscope(alias, "--help", expect=0).out
+
+
+def test_short_help(qkscope, about):
+    """-h has usage, the options that one needs in 25 lines, and three examples; all of it is in the whole help."""
+    for command in about["commands"]:
+        said = qkscope(command["name"], "-h", expect=0).out
+        usage, rest = said.split("\n\n", 1)
+        assert usage.startswith(f"Usage: qkscope {command['name']} ")
+        options = re.search(r"(?:^  (?:-\w,|   ) --.*\n(?: {20,}.*\n)*)+", rest, re.M)[0]
+        shown = re.findall(r"^  (?:-\w,|   ) --([\w-]+)", options, re.M)
+        assert options.count("\n") <= 25 and len(shown) >= min(8, len(names(command))), options
+        assert set(shown) <= names(command) and "help" in shown
+        needed = re.findall(r"--([\w-]+) [A-Z]|-o DIR", command["usage"])
+        assert {name or "output" for name in needed} <= set(shown)
+        assert 1 <= len(re.findall("^  qkscope ", rest, re.M)) <= 3
+        assert f"has all {len(names(command))} options" in rest
+        assert len(said) < len(qkscope(command["name"], "--help", expect=0).out)
+    assert qkscope("pca", "-qh", expect=0).out == qkscope("pca", "-h", expect=0).out
+    assert qkscope("pca", "--hel", expect=0).out == qkscope("pca", "--help", expect=0).out
 
 
 def test_a_command_alone_says_in_a_line_what_is_missing(qkscope, about, tmp_path):
