@@ -54,7 +54,7 @@ static qk_status find_columns(filling *f, qk_error *err)
         const qk__store_column *c = &table->columns[i];
         bool id = table->of_heads && (i < NUM_IDS || (f->index && i == f->index_at));
         f->columns[i] = QK__NO_COLUMN;
-        if (c->column && c->wanted)
+        if (c->column && (c->wanted || id))
             QK_TRY(qk__reader_find(f->csv, c->name, id, &f->columns[i], err));
     }
     return table->first_component ? qk__reader_find(f->csv, "pc", true, &f->pc, err) : QK_OK;
@@ -88,9 +88,11 @@ static qk_status bind_ids(filling *f, qk_error *err)
         QK_TRY(qk__reader_integer(f->csv, f->columns[2 + i], 0, QK__MAX_ID, &id[i], err));
     f->head = (f->model.id << 2 * QK__ID_BITS) + (id[0] << QK__ID_BITS) + id[1];
     sqlite3_bind_int64(f->insert, 1, f->head);
-    sqlite3_bind_text(f->insert, 2, f->model.name, -1, SQLITE_STATIC);
+    if (f->table->columns[1].wanted)
+        sqlite3_bind_text(f->insert, 2, f->model.name, -1, SQLITE_STATIC);
     for (int i = 0; i < 3; i++)
-        sqlite3_bind_int64(f->insert, 3 + i, id[i]);
+        if (f->table->columns[2 + i].wanted)
+            sqlite3_bind_int64(f->insert, 3 + i, id[i]);
     return QK_OK;
 }
 
@@ -176,12 +178,14 @@ static qk_status note_order(filling *f, qk_error *err)
 
 /* The first row that is of the same as the one before it, or stands behind one that lacks. */
 static const char WRONG_ROW[] =
-    "SELECT model, layer, q_head, i, row, expected, CASE WHEN i = before THEN row_before END "
-    "FROM "
-    "(SELECT model, layer, q_head, %s AS i, rowid + 1 AS row, lag(%s) OVER head AS before, "
+    "SELECT model, head_id >> %d & %d, head_id & %d, i, row, expected, CASE WHEN i = before "
+    "THEN "
+    "row_before END FROM "
+    "(SELECT head_id, %s AS i, rowid + 1 AS row, lag(%s) OVER head AS before, "
     "lag(rowid + 1) OVER head AS row_before, row_number() OVER head - 1 AS expected FROM "
     "\"%w\".\"%w\" WINDOW head AS (PARTITION BY head_id ORDER BY %s, rowid)) "
-    "WHERE i = before OR (%d AND i <> expected) LIMIT 1";
+    "JOIN \"%w\".models ON model_id = head_id >> 2 * %d WHERE i = before OR (%d AND i <> "
+    "expected) LIMIT 1";
 
 static qk_status fail_order(const filling *f, sqlite3_stmt *found, qk_error *err)
 {
@@ -209,8 +213,9 @@ static qk_status check_order(const filling *f, qk_error *err)
     const qk__store_set *set = f->table->set;
     const char *index = f->index->name;
     sqlite3_stmt *statement;
-    QK_TRY(qk__sql_make(set->store, &statement, err, WRONG_ROW, index, index, set->name,
-                        f->table->name, index, !f->index->gaps));
+    QK_TRY(qk__sql_make(set->store, &statement, err, WRONG_ROW, QK__ID_BITS, QK__MAX_ID,
+                        QK__MAX_ID, index, index, set->name, f->table->name, index, set->name,
+                        QK__ID_BITS, !f->index->gaps));
     int code = sqlite3_step(statement);
     qk_status status = code == SQLITE_DONE  ? QK_OK
                        : code == SQLITE_ROW ? fail_order(f, statement, err)
@@ -290,7 +295,7 @@ qk_status qk__fill_csv(qk__store_table *table, qk_error *err)
     qk__store *t = table->set->store;
     qk_status status = QK_OK;
     table->columns[0].wanted = true;
-    for (size_t i = 0; i < NUM_IDS && table->of_heads; i++)
+    for (size_t i = 0; i < NUM_IDS && table->a_head; i++) /* the list of heads has them all */
         table->columns[i].wanted = true;
     find_index(&f);
     f.columns = qk__calloc(table->num_columns, sizeof *f.columns);
