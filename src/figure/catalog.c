@@ -212,7 +212,10 @@ static void draw_one(void *context, size_t i, int worker)
 
 static qk_status first_failure(const drawing *all, qk_error *err)
 {
-    if (all->figures.stopped)
+    bool stopped = all->figures.stopped; /* or while a figure read its tables */
+    for (size_t i = 0; i < all->list->count; i++)
+        stopped |= all->list->items[i].status == QK_ERR_CANCELLED;
+    if (stopped)
         return qk__fail(err, QK_ERR_CANCELLED,
                         "stopped after %lld of %zu figures; nothing was written",
                         (long long)all->figures.now.done, all->list->count);
@@ -229,9 +232,11 @@ qk_status qk__draw_figures(const qk__subject *subject, const char *folder,
                            const qk_figure_settings *settings, const qk_context *context,
                            qk__drawn_list *list, qk_error *err)
 {
-    QK_TRY(qk__list_figures(subject, list, err));
-    if (list->count == 0)
-        return QK_OK;
+    qk_status status = qk__list_figures(subject, list, err);
+    if (status == QK_ERR_CANCELLED)
+        return qk__fail(err, status, "stopped before the first figure; nothing was written");
+    if (status != QK_OK || list->count == 0)
+        return status;
     drawing all = {.subject = subject, .folder = folder, .settings = settings, .list = list};
     qk__meter_open(&all.figures,
                    (qk_progress){.what = "figures", .total = (int64_t)list->count}, context);

@@ -392,6 +392,8 @@ qk_status qk__report_make(const qk_report_settings *settings, const qk__results 
         *outcome = out;
     else
         qk_report_outcome_free(&out);
+    if (status == QK_ERR_CANCELLED && err && strcmp(err->message, "cancelled") == 0)
+        return qk__fail(err, status, "stopped before the page; nothing was written");
     return status;
 }
 
