@@ -145,12 +145,11 @@ static qk_status add_head(qk__builder *builder, const head_key *key, int k_head,
     QK_TRY(qk__lookup_add(&builder->head_lookup, qk__hash(key, sizeof *key), builder->num_heads,
                           err));
     qk__built_head *head = &builder->heads[builder->num_heads++];
-    *head = (qk__built_head){.model = (size_t)key->model, .bucket_width = NAN};
+    *head = (qk__built_head){.model = (size_t)key->model};
     head->head.layer = (int)key->layer;
     head->head.q_head = (int)key->q_head;
     head->head.k_head = k_head;
-    head->head.category = head->head.category_before = head->head.category_after =
-        head->head.category_without_first = -1;
+    head->head.category = -1;
     head->head.n_q = head->head.n_k = NAN;
     forget_numbers(&head->head.v);
     head->head.lo = head->head.hi = head->head.cv = head->head.v;

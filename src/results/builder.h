@@ -29,7 +29,6 @@ typedef struct qk__built_head {
     size_t model;
     qk__result_head head;            /* without its arrays */
     size_t row[QK__NUM_HEAD_TABLES]; /* where it is in each table; 0: not yet */
-    double bucket_width;
 } qk__built_head;
 
 typedef struct qk__built_model {

@@ -122,7 +122,6 @@ static int compare_positions(const void *a, const void *b)
 /* The numbers of all rows; those of a head are `count` from `first` on. */
 typedef struct columns {
     const double *values[QK__SERIES_VALUES];
-    const int64_t *index; /* of the profile alone */
 } columns;
 typedef void set_rows(qk__result_head *head, const columns *all, size_t first, size_t count);
 
@@ -140,7 +139,6 @@ static void set_profile(qk__result_head *head, const columns *all, size_t first,
     head->num_profile = count;
     head->profile_position = all->values[0] + first;
     head->profile_ap = all->values[1] + first;
-    head->profile_bucket = all->index + first;
 }
 
 static void set_scores(qk__result_head *head, const columns *all, size_t first, size_t count)
@@ -164,30 +162,23 @@ static void set_attention(qk__result_head *head, const columns *all, size_t firs
                                        NULL};
 }
 
-/* Puts the profiles in order of position, and returns the buckets of all rows. */
-static const int64_t *order_profiles(qk__builder *builder, qk__series *series)
+/* By position. */
+static void order_profiles(qk__series *series)
 {
-    int64_t *bucket = qk__arena_alloc(builder->arena, series->count, sizeof *bucket);
     for (size_t first = 0, end; first < series->count; first = end) {
         end = qk__series_end(series, first);
         qsort(series->rows + first, end - first, sizeof *series->rows, compare_positions);
     }
-    for (size_t i = 0; bucket && i < series->count; i++)
-        bucket[i] = series->rows[i].index;
-    return bucket;
 }
 
 static qk_status finish_series(qk__builder *builder, qk__series *series, bool gaps,
                                qk__result_head *const *heads, set_rows *set, qk_error *err)
 {
-    columns all = {.index = NULL};
+    columns all;
     qk__series_sort(series);
     QK_TRY(check_series(builder, series, gaps, err));
-    if (set == set_profile) {
-        all.index = order_profiles(builder, series);
-        if (!all.index)
-            return qk__nomem(err);
-    }
+    if (set == set_profile)
+        order_profiles(series);
     for (int i = 0; i < QK__SERIES_VALUES; i++) {
         all.values[i] = column_of(builder, series, i);
         if (!all.values[i])

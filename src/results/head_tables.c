@@ -20,9 +20,7 @@ typedef struct head_table {
     size_t num_numbers;
     size_t columns[MAX_NUMBERS], offsets[MAX_NUMBERS]; /* into the built head */
     size_t pc, explained_variance, r_q, r_k;           /* of qk.csv */
-    size_t category, category_without_first;           /* of heads.csv */
-    size_t bucket_width;                               /* of head_metrics.csv */
-    size_t category_before, category_after;            /* of stages.csv */
+    size_t category;                                   /* of heads.csv */
     size_t n_q, n_k;                                   /* of any */
 } head_table;
 
@@ -83,13 +81,8 @@ static qk_status find_columns(head_table *t, qk_error *err)
     QK_TRY(qk__reader_find(csv, "r_q", false, &t->r_q, err));
     QK_TRY(qk__reader_find(csv, "r_k", false, &t->r_k, err));
     QK_TRY(qk__reader_find(csv, "category", false, &t->category, err));
-    QK_TRY(
-        qk__reader_find(csv, "category_without_first", false, &t->category_without_first, err));
-    QK_TRY(qk__reader_find(csv, "category_before", false, &t->category_before, err));
-    QK_TRY(qk__reader_find(csv, "category_after", false, &t->category_after, err));
     QK_TRY(qk__reader_find(csv, "n_q", false, &t->n_q, err));
-    QK_TRY(qk__reader_find(csv, "n_k", false, &t->n_k, err));
-    return qk__reader_find(csv, "bucket_width", false, &t->bucket_width, err);
+    return qk__reader_find(csv, "n_k", false, &t->n_k, err);
 }
 
 qk_status qk__read_category(const qk__csv_reader *csv, size_t column, int *category,
@@ -152,17 +145,8 @@ static qk_status read_row(const head_table *t, qk_error *err)
     }
     QK_TRY(read_rows(t, t->n_q, &head->head.n_q, err));
     QK_TRY(read_rows(t, t->n_k, &head->head.n_k, err));
-    if (t->which == QK__HEADS) {
+    if (t->which == QK__HEADS)
         QK_TRY(qk__read_category(t->csv, t->category, &head->head.category, err));
-        QK_TRY(qk__read_category(t->csv, t->category_without_first,
-                                 &head->head.category_without_first, err));
-    }
-    if (t->which == QK__STAGES) {
-        QK_TRY(qk__read_category(t->csv, t->category_before, &head->head.category_before, err));
-        QK_TRY(qk__read_category(t->csv, t->category_after, &head->head.category_after, err));
-    }
-    if (t->which == QK__METRICS)
-        QK_TRY(qk__reader_number(t->csv, t->bucket_width, &head->bucket_width, err));
     return QK_OK;
 }
 

@@ -30,18 +30,15 @@ typedef struct qk__head_curve {
 
 typedef struct qk__result_head {
     int layer, q_head, k_head;
-    double depth;                        /* layer / last layer of the model; 0 with one layer */
-    int category;                        /* a qk_category (qkscope/stats.h), or -1: none */
-    int category_before, category_after; /* likewise, before and after RoPE */
-    int category_without_first;          /* likewise, of the rows from position 4 on */
-    double n_q, n_k;                     /* rows, from whichever table tells; else NaN */
-    qk__head_numbers v, lo, hi;          /* lo, hi: of their intervals */
-    qk__head_numbers cv;                 /* which these are about, where that is not v */
-    size_t num_pcs;                      /* components in qk.csv */
+    double depth;               /* layer / last layer of the model; 0 with one layer */
+    int category;               /* a qk_category (qkscope/stats.h), or -1: none */
+    double n_q, n_k;            /* rows, from whichever table tells; else NaN */
+    qk__head_numbers v, lo, hi; /* lo, hi: of their intervals */
+    qk__head_numbers cv;        /* which these are about, where that is not v */
+    size_t num_pcs;             /* components in qk.csv */
     const double *pc_ev, *pc_r_q, *pc_r_k;       /* [num_pcs] */
     size_t num_profile;                          /* query buckets, by position */
     const double *profile_position, *profile_ap; /* [num_profile] */
-    const int64_t *profile_bucket;               /* [num_profile]; heads of a model share it */
     qk__head_curve scores;                       /* score_by_distance.csv */
     qk__head_curve attention; /* attention_profile.csv: the latest rows, over uniform attention;
                                  predicted by mean vectors, then by the drift of keys */

@@ -40,14 +40,6 @@ static json_t *texts(const char *const *values, size_t count)
     return array;
 }
 
-static json_t *integers(const int64_t *values, size_t count)
-{
-    json_t *array = json_array();
-    for (size_t i = 0; i < count; i++)
-        json_array_append_new(array, json_integer(values[i]));
-    return array;
-}
-
 static json_t *dump_attention(const qk__head_curve *curve)
 {
     return json_pack("[o o o o]", numbers(curve->distance, curve->count),
@@ -62,14 +54,13 @@ static json_t *dump_head(const qk__result_head *head)
     for (size_t i = 0; i < qk__num_fields; i++)
         json_object_set_new(fields, qk__fields[i].info.name,
                             number(qk__field_value(&qk__fields[i], &head->v)));
-    return json_pack("{si si si sf si so so so so so so so so}", "layer", head->layer, "q_head",
+    return json_pack("{si si si sf si so so so so so so so}", "layer", head->layer, "q_head",
                      head->q_head, "k_head", head->k_head, "depth", head->depth, "category",
                      head->category, "v", fields, "pc_ev", numbers(head->pc_ev, head->num_pcs),
                      "pc_r_q", numbers(head->pc_r_q, head->num_pcs), "pc_r_k",
                      numbers(head->pc_r_k, head->num_pcs), "profile_position",
                      numbers(head->profile_position, head->num_profile), "profile_ap",
-                     numbers(head->profile_ap, head->num_profile), "profile_bucket",
-                     integers(head->profile_bucket, head->num_profile), "attention",
+                     numbers(head->profile_ap, head->num_profile), "attention",
                      dump_attention(&head->attention));
 }
 

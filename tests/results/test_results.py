@@ -158,7 +158,7 @@ def test_components_and_profiles(study, results):
     qk, profile = (by_head(study / f"{name}.csv") for name in ("qk", "head_profile"))
     for key, head in heads_in(results):
         for table, pairs in ((qk, {"pc_ev": "explained_variance", "pc_r_q": "r_q", "pc_r_k": "r_k"}), (
-                profile, {"profile_position": "position", "profile_ap": "ap", "profile_bucket": "q_bucket"})):
+                profile, {"profile_position": "position", "profile_ap": "ap"})):
             for name, column in pairs.items():
                 assert head[name] == [row[column] for row in table.get(key, [])]
 
@@ -308,7 +308,6 @@ def test_profile_is_in_order_of_position(tmp_path):
           ["m", 0, 0, 0, 2, 5, 0.2], ["m", 0, 0, 0, -1, 7, 0.3], ["m", 0, 0, 0, 9, 5, ""],
           ["m", 0, 0, 0, 3, "", 0.1])
     head = read(tmp_path)["models"][0]["heads"][0]
-    assert head["profile_bucket"] == [2, 9, -1, 3]
     assert head["profile_position"] == [5, 5, 7, None]
     assert head["profile_ap"] == [0.2, None, 0.3, 0.1]
 
@@ -355,7 +354,7 @@ def test_nothing_there(tmp_path):
 
 COLUMNS = [
     ("qk.csv", [*IDS, "pc"], ["r_q", "mu_k"]), ("heads.csv", IDS, ["ev0"]), ("rotated.csv", IDS, ["omega"]),
-    ("head_metrics.csv", IDS, ["ap_drop", "bucket_width"]), ("head_profile.csv", [*IDS, "q_bucket", "position", "ap"], []),
+    ("head_metrics.csv", IDS, ["ap_drop"]), ("head_profile.csv", [*IDS, "q_bucket", "position", "ap"], []),
     ("models.csv", ["model"], ["other"]), ("scores.csv", ["model"], ["other"])]
 
 
