@@ -97,22 +97,6 @@ static void put_file_names(const gallery *g, const char *name)
     qk__close(g->page, "p");
 }
 
-/* The findings that name a figure as one that shows them. */
-static void put_claims(const gallery *g, const char *kind)
-{
-    const qk__findings *findings = &g->report->findings;
-    size_t said = 0;
-    for (size_t i = 0; i < findings->count; i++) {
-        const qk__finding *f = &findings->items[i];
-        if (!qk__is_shown_by(f, kind))
-            continue;
-        if (said++ == 0)
-            qk__open(g->page, "ul.says[aria-label=Findings]");
-        qk__put(g->page, "li", "[#finding-%s|%s]", f->id, f->claim);
-    }
-    qk__close(g->page, said ? "ul" : "");
-}
-
 static void put_single(const gallery *g, const qk__drawn *drawn)
 {
     const qk__figure_kind *kind = drawn->kind;
@@ -125,7 +109,6 @@ static void put_single(const gallery *g, const qk__drawn *drawn)
     qk__say(g->page, " %s", kind->caption);
     if (together > 0 && kind->pools)
         qk__say(g->page, " All %zu checkpoints together.", together);
-    put_claims(g, kind->name);
     put_file_names(g, drawn->name);
     qk__close(g->page, "figcaption figure");
 }
@@ -139,15 +122,14 @@ static void small_end(const gallery *g, const char *label, const char *name)
     qk__close(g->page, "figcaption figure");
 }
 
-static void group_begin(const gallery *g, const char *name, const char *title,
-                        const char *caption, const char *grid)
+static void group_begin(const gallery *g, const char *title, const char *caption,
+                        const char *grid)
 {
     qk__open(g->page, "div.group");
     qk__open(g->page, "p.groupcaption");
     qk__put(g->page, "b", "%s.", title);
     qk__say(g->page, " %s", caption);
     qk__close(g->page, "p");
-    put_claims(g, name);
     qk__open(g->page, "div.%s", grid);
 }
 
@@ -185,7 +167,7 @@ static void put_collages(const gallery *g, int kind)
 {
     const qk__collage_kind *k = &qk__collage_kinds[kind];
     size_t others = 0;
-    group_begin(g, k->start, k->title, k->caption, "grid large");
+    group_begin(g, k->title, k->caption, "grid large");
     for (size_t i = 0; i < g->collages.count; i++) {
         const qk__collage *collage = &g->collages.items[i];
         double width, height;
@@ -210,7 +192,7 @@ static size_t put_several(const gallery *g, size_t first)
     size_t end = first;
     while (end < g->count && g->items[end].drawn && g->items[end].drawn->kind == kind)
         end++;
-    group_begin(g, kind->name, kind->title, kind->caption, end - first > 1 ? "grid" : "one");
+    group_begin(g, kind->title, kind->caption, end - first > 1 ? "grid" : "one");
     for (size_t i = first; i < end; i++) {
         const qk__drawn *drawn = g->items[i].drawn;
         qk__open(g->page, "figure#fig-%s", drawn->name);

@@ -62,7 +62,7 @@ def test_the_report_shows_them(qkscope, results, tmp_path):
     shutil.copytree(results, tmp_path / "results")
     qkscope("report", tmp_path / "results", "--quiet", expect=0)
     page = (tmp_path / "results/report.html").read_text()
-    assert "What the model loses without a head" in page
+    assert '"table":"ablation_heads.csv"' in page
     assert {f.name for f in (tmp_path / "results/figures").glob("ablation-*.svg")} >= {"ablation-01-remove.svg", "ablation-03-r-q.svg"}
 
 

@@ -211,6 +211,20 @@ function fillFindings() {
     SAID.findings.filter((f) => f.topic === topic).map(finding)}</ul>`)}` : html`<p class="empty">These tables allow no finding.</p>`).markup;
 }
 
+// Under each figure what it shows; of several of one kind under their caption.
+function fillClaims() {
+  const claims = new Map();
+  for (const f of SAID.findings)
+    for (const [id] of f.figures) claims.set(id, [...(claims.get(id) || []), html`<li><a href="#finding-${f.id}">${f.claim}</a></li>`]);
+  for (const [id, items] of claims) {
+    const list = make("ul", { className: "says" }), figure = $(`fig-${id}`), group = figure.closest(".group");
+    list.setAttribute("aria-label", "Findings");
+    list.innerHTML = html`${items}`.markup;
+    if (group) group.querySelector(".groupcaption").after(list);
+    else figure.querySelector(".files").before(list);
+  }
+}
+
 const headline = (title) => {
   const row = HEADLINES.rows[HEADLINES.rows.length - 1], value = row && row[HEADLINES.columns.indexOf(title)];
   return value === undefined || value === null ? NaN : value;
@@ -309,6 +323,7 @@ function fillContents() {
 if (SAID) {
   fillOverview();
   fillFindings();
+  fillClaims();
   fillLead();
   fillDefinitions();
   fillRuns();
