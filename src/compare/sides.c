@@ -178,8 +178,16 @@ static qk_status choose_model(qk__comparing *c, qk__opened *side, const char *fo
            (wanted ? strcmp(names[at], wanted) != 0 && strcmp(labels[at], wanted) != 0
                    : count != 1))
         at++;
-    qk_status status = at < count ? take_model(side, models, at, err)
-                                  : list_models(models, folder, wanted, err);
+    qk_status status = QK_OK;
+    qk_columns *heads = NULL;
+    if (at ==
+        count) /* where it is an ablation of another model that makes it two, this says so */
+        status = qk__store_ask(c->tables, &heads, err,
+                               "SELECT count(*) AS heads FROM \"%w\".head_ids", side->letter);
+    if (status == QK_OK)
+        status = at < count ? take_model(side, models, at, err)
+                            : list_models(models, folder, wanted, err);
+    qk_columns_free(&heads);
     qk_columns_free(&models);
     return status;
 }

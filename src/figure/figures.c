@@ -56,7 +56,7 @@
 #define TO_ONE        .to_one = true
 #define LOOSE         .loose = true
 #define PERCENT       .percent = true
-#define RATIO          .ratio = true
+#define RATIO         .ratio = true
 #define BETWEEN(text) .between = text
 #define LINES(...)    .lines = {__VA_ARGS__}
 #define OF_CATEGORIES .by_category = true
