@@ -180,8 +180,8 @@ static qk_status choose_model(qk__comparing *c, qk__opened *side, const char *fo
         at++;
     qk_status status = QK_OK;
     qk_columns *heads = NULL;
-    if (at ==
-        count) /* where it is an ablation of another model that makes it two, this says so */
+    /* an ablation of another model makes two of one: reading the heads says so */
+    if (at == count)
         status = qk__store_ask(c->tables, &heads, err,
                                "SELECT count(*) AS heads FROM \"%w\".head_ids", side->letter);
     if (status == QK_OK)
