@@ -60,7 +60,7 @@ def test_plain_text_has_the_means_in_short_rows(qkscope, tables, tmp_path):
         share = 100 * counts[category] / len(tables["heads"])
         keys = len({(r["layer"], r["k_head"]) for r in tables["heads"] if r["category"] == category})
         assert strip_of(out, category) == [str(counts[category]), f"{share:.1f}", "%", "with", str(keys), "key", "head" + "s" * (keys != 1)]
-    lines = [line for line in out.splitlines() if not line.startswith(str(tmp_path))]
+    lines = [line for line in out.splitlines() if str(tmp_path) not in line]  # names of the folder may be long
     assert max(map(len, lines)) <= 80
     assert not any(line.endswith(" ") for line in lines)
 
@@ -92,7 +92,7 @@ def test_cells_are_coloured_on_a_terminal(program, tables, tmp_path, env):
         else:
             assert all(re.fullmatch(r"48;5;\d+;38;5;(16|231)", c[0]) for c in cells)
     plain = re.sub(r"\x1b\[[0-9;]*m", "", out)
-    lines = [line for line in plain.splitlines() if not line.startswith(str(tmp_path))]
+    lines = [line for line in plain.splitlines() if str(tmp_path) not in line]  # names of the folder may be long
     assert max(map(len, lines)) <= 80
     assert strip_of(plain, "mean r_q") == shown(by_depth(first_components(tables), "r_q"))
 
