@@ -44,7 +44,8 @@ def test_what_is_written_and_said(qkscope, tmp_path, command):
     said = qkscope(*run, tmp_path / "text", expect=0)
     files = TABLES[command] + ["schema.json", "manifest.json"]
     assert said.err == ""
-    assert said.out.splitlines()[-len(files):] == [f"{tmp_path / 'text'}/{f}" for f in files]
+    written, next_one = said.out.splitlines(), [f"Next: qkscope report {tmp_path / 'text'}"] if command == "analyze" else []
+    assert written[-len(files + next_one):] == [f"{tmp_path / 'text'}/{f}" for f in files] + next_one
     assert sorted(p.name for p in (tmp_path / "text").iterdir()) == sorted(files)
     quiet = qkscope(*run, tmp_path / "quiet", "--quiet", expect=0)
     assert (quiet.out, quiet.err) == ("", "")
