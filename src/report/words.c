@@ -194,12 +194,3 @@ qk__phrase qk__phrase_of(const char *fmt, ...)
     va_end(args);
     return out;
 }
-
-const char *qk__tail_of(const char *path)
-{
-    const char *tail = path + strlen(path);
-    for (int parts = 0; tail > path; tail--)
-        if (tail[-1] == '/' && ++parts == 2)
-            break;
-    return tail;
-}

@@ -62,7 +62,4 @@ void qk__add_words(char *text, size_t size, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 void qk__add_words_v(char *text, size_t size, const char *fmt, va_list args);
 
-/* The last two parts of a path: all that tells captures apart, mostly. */
-const char *qk__tail_of(const char *path);
-
 #endif
