@@ -28,8 +28,8 @@ typedef struct qk__opened {
     qk__manifest manifest;
     qk__hold watched; /* it, so that no run writes there meanwhile */
     json_t *facts;    /* what the manifest of the comparison says of it */
-    qk_columns *
-        heads; /* the heads that both have, by layer and query head, with all numbers that are compared */
+    /* the heads that both have, by layer and query head, with all numbers that are compared */
+    qk_columns *heads;
     qk_columns *repeats; /* repeats.csv by head; NULL: there is none that can be used */
 } qk__opened;
 

@@ -97,13 +97,8 @@ static json_t *categories_of(const qk_columns *rows)
 {
     const char *const *names = qk_columns_texts(rows, "category");
     json_t *list = json_array();
-    for (size_t i = 0; i < qk_columns_num_rows(rows); i++) {
-        int of = -1;
-        for (int k = 0; k < QK_NUM_CATEGORIES && names; k++)
-            if (names[i] && strcmp(names[i], qk_category_name((qk_category)k)) == 0)
-                of = k;
-        list = qk__json_append(list, json_integer(of));
-    }
+    for (size_t i = 0; i < qk_columns_num_rows(rows); i++)
+        list = qk__json_append(list, json_integer(qk__category_of(names ? names[i] : NULL)));
     return list;
 }
 

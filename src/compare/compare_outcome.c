@@ -124,14 +124,6 @@ static qk_status take_movers(qk__comparing *c, qk_error *err)
     return o->movers ? QK_OK : qk__nomem(err);
 }
 
-static int category_of(const char *name)
-{
-    int k = 0;
-    while (k + 1 < QK_NUM_CATEGORIES && strcmp(name, qk_category_name((qk_category)k)) != 0)
-        k++;
-    return k;
-}
-
 static qk_status take_heads(qk__comparing *c, qk_error *err)
 {
     qk_compare_outcome *o = c->outcome;
@@ -147,8 +139,10 @@ static qk_status take_heads(qk__comparing *c, qk_error *err)
         const size_t heads = (size_t)qk_columns_integers(rows, "heads")[i];
         const bool both = strcmp(place[i], "both") == 0;
         *(both ? &o->paired : strcmp(place[i], "a") == 0 ? &o->only_a : &o->only_b) += heads;
-        if (both && a && b && a[i] && b[i] && !c->silent)
-            o->categories[category_of(a[i])][category_of(b[i])] += heads;
+        const int in_a = qk__category_of(a ? a[i] : NULL),
+                  in_b = qk__category_of(b ? b[i] : NULL);
+        if (both && in_a >= 0 && in_b >= 0 && !c->silent)
+            o->categories[in_a][in_b] += heads;
     }
     qk_columns_free(&rows);
     return QK_OK;

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "schema/columns.h"
+#include "schema/schema.h"
 
 double qk__number_in(const qk__found *rows, size_t row, size_t column)
 {
@@ -30,11 +31,7 @@ const char *qk__text_in(const qk__found *rows, size_t row, size_t column)
 
 int qk__category_in(const qk__found *rows, size_t row, size_t column)
 {
-    const char *name = qk__text_in(rows, row, column);
-    for (int c = 0; name && c < QK_NUM_CATEGORIES; c++)
-        if (strcmp(name, qk_category_name((qk_category)c)) == 0)
-            return c;
-    return -1;
+    return qk__category_of(qk__text_in(rows, row, column));
 }
 
 qk__found qk__same_in(const qk__found *rows, size_t row, size_t column)

@@ -20,10 +20,10 @@ typedef struct plot {
     const char *what, *chosen_by; /* from outside */
     size_t count;
     double *x, *numbers[NUM_NUMBERS]; /* [count] */
-    double
-        num_heads; /* of the model, whose shares are on the axis; NaN: numbers of heads are */
-    double most;   /* heads */
-    double unit;   /* of the axis, a head */
+    /* of the model, whose shares are on the axis; NaN: numbers of heads are */
+    double num_heads;
+    double most; /* heads */
+    double unit; /* of the axis, a head */
     qk__range loss;
     qk__power power;
     bool random;

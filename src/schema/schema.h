@@ -168,6 +168,9 @@ typedef qk__column qk__field;
 extern const qk__field qk__fields[]; /* in the order of the tables */
 extern const size_t qk__num_fields;
 const qk__field *qk__find_field(const char *name); /* NULL: no such number */
+
+/* The qk_category that a text of a table names; -1: none, or NULL. */
+int qk__category_of(const char *text);
 double qk__field_value(const qk__field *field, const qk__head_numbers *numbers);
 
 /* Row i of a head; false: there is none. */

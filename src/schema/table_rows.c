@@ -111,6 +111,14 @@ bool qk__is_empty_integer(const qk__column *column, int64_t value)
     return column->storage == QK__POSITIVE && value <= 0;
 }
 
+int qk__category_of(const char *text)
+{
+    for (int c = 0; text && c < QK_NUM_CATEGORIES; c++)
+        if (strcmp(text, qk_category_name((qk_category)c)) == 0)
+            return c;
+    return -1;
+}
+
 const char *qk__text_of(const qk__column *column, const qk__row *row)
 {
     const void *value = place(column, row);

@@ -176,8 +176,8 @@ struct qk_sink {
     int *heads[2];     /* captured ones by kind, layer by layer */
     size_t *starts[2]; /* [num_layers + 1] where those of a layer begin */
     int64_t block_texts, num_blocks;
-    int64_t *order,
-        *places; /* [num_texts] the text at each place, and the other way; NULL: as they are numbered */
+    /* [num_texts] the text at each place, and the other way; NULL: as they are numbered */
+    int64_t *order, *places;
     uint64_t group_bits;                 /* of an id, which may tell its group */
     char ids_hash[QK__FINGERPRINT_SIZE]; /* of the texts; "": they are told text by text */
     json_t *identity;

@@ -96,14 +96,6 @@ static qk_status bind_ids(filling *f, qk_error *err)
     return QK_OK;
 }
 
-static bool is_category(const char *text)
-{
-    for (int i = 0; i < QK_NUM_CATEGORIES; i++)
-        if (strcmp(text, qk_category_name((qk_category)i)) == 0)
-            return true;
-    return false;
-}
-
 static qk_status bind_field(filling *f, size_t i, qk_error *err)
 {
     const qk__column *column = f->table->columns[i].column;
@@ -113,7 +105,7 @@ static qk_status bind_field(filling *f, size_t i, qk_error *err)
     if (!*text && strcmp(column->info.name, "model") != 0) {
         sqlite3_bind_null(f->insert, (int)i + 1);
     } else if (column->info.type == QK_COLUMN_TEXT) {
-        if (column->storage == QK__CATEGORY && !is_category(text))
+        if (column->storage == QK__CATEGORY && qk__category_of(text) < 0)
             return qk__reader_fail(f->csv, f->columns[i], QK_ERR_MALFORMED, "is no category",
                                    err);
         sqlite3_bind_text(f->insert, (int)i + 1, text, -1, SQLITE_STATIC);
