@@ -58,9 +58,13 @@ extern const qk_settings_table cli_common_table;
 struct cli_call;
 
 /* A command tells all about itself: what parses, explains and completes it reads this. */
+/* Groups of commands that the first help leaves out. */
+#define CLI_PARTS "Parts of analyze"
+#define CLI_MORE  "More"
+
 typedef struct cli_command {
     const char *name;
-    const char *group; /* in qkscope --help */
+    const char *group; /* in qkscope help; those of CLI_PARTS and CLI_MORE with --all alone */
     const char *summary;
     const char *usage;              /* what follows the name, e.g. "CAPTURE -o DIR [options]" */
     const char *description;        /* for --help: paragraphs, with an empty line between two */

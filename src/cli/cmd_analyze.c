@@ -4,7 +4,8 @@
 
 const cli_command cmd_analyze = {
     .name = "analyze",
-    .summary = "all of these, each file read once",
+    .group = "Analyse",
+    .summary = "pca, rotate, plasticity and attention of every head, each file read once",
     .description = "What pca, rotate and plasticity compute, and attention where the capture "
                    "keeps it, in one run that reads each file once.\n\n" CLI_CAPTURE_IS
                    "\n\nWrites the tables of all of them and manifest.json into DIR: qkscope "

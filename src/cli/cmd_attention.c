@@ -4,6 +4,7 @@
 
 const cli_command cmd_attention = {
     .name = "attention",
+    .group = CLI_PARTS,
     .summary = "what does each head attend to: sink, itself, near, far, copies",
     .description =
         "For every query head: how much of its attention goes to the first token, to itself, "

@@ -249,8 +249,8 @@ static int run_capture(cli_call *call)
 
 const cli_command cmd_capture = {
     .name = "capture",
-    .group = "Make",
-    .summary = "a capture, from a model and texts",
+    .group = "Capture",
+    .summary = "queries and keys of a model over texts",
     .usage = "--model MODEL --text TEXT... -o DIR [options]",
     .description =
         "Runs a model over texts and writes the queries and keys of its attention heads into "

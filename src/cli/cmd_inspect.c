@@ -199,7 +199,7 @@ static int run_inspect(cli_call *call)
 
 const cli_command cmd_inspect = {
     .name = "inspect",
-    .group = "Look",
+    .group = "Capture",
     .summary = "what a capture, a model or a Parquet file holds",
     .usage = "CAPTURE|MODEL|FILE.parquet [options]",
     .description =

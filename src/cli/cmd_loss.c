@@ -129,7 +129,7 @@ static int run_loss(cli_call *call)
 
 const cli_command cmd_loss = {
     .name = "loss",
-    .group = "Look",
+    .group = CLI_MORE,
     .summary = "how well a model predicts texts: loss and perplexity",
     .usage = "--model MODEL --text TEXT... [options]",
     .description = "Runs a model over texts and says how well each token is predicted by those "

@@ -112,7 +112,7 @@ static int run_merge(cli_call *call)
 
 const cli_command cmd_merge = {
     .name = "merge",
-    .group = "Analyse",
+    .group = CLI_MORE,
     .summary = "put together captures or tables that several processes made",
     .usage = "DIR [options], or A B C... -o DIR",
     .description =

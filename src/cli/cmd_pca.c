@@ -4,6 +4,7 @@
 
 const cli_command cmd_pca = {
     .name = "pca",
+    .group = CLI_PARTS,
     .summary = "combined QK PCA, position correlations, head taxonomy",
     .description = "For every query head: one PCA of its queries and of the keys it attends "
                    "to, and how far each component follows token position.\n\n" CLI_CAPTURE_IS

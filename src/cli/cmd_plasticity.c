@@ -4,6 +4,7 @@
 
 const cli_command cmd_plasticity = {
     .name = "plasticity",
+    .group = CLI_PARTS,
     .summary = "does the query decide which of two keys wins?",
     .description =
         "For every query head: how often the choice between two keys of the same text depends "

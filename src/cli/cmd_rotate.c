@@ -4,6 +4,7 @@
 
 const cli_command cmd_rotate = {
     .name = "rotate",
+    .group = CLI_PARTS,
     .summary = "planar rotation model: drift, bias, separation",
     .description = "For every query head: the axis a along which queries and keys drift with "
                    "position, the axis b, at a right angle to a, that tells queries from keys, "

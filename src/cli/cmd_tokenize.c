@@ -172,7 +172,7 @@ static int run_tokenize(cli_call *call)
 
 const cli_command cmd_tokenize = {
     .name = "tokenize",
-    .group = "Look",
+    .group = CLI_MORE,
     .summary = "the tokens of a text",
     .usage = "TOKENIZER FILE|- [options]",
     .description = "Says which tokens a model sees in a text, one a line: id, tab, piece of "

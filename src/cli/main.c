@@ -8,28 +8,28 @@
 
 #include <qkscope/common.h>
 
-/* Every command, in the order of qkscope --help. */
+/* Every command, in the order of qkscope help --all. */
 /* clang-format off */
 #define COMMAND_LIST(X) \
-    X(pca) \
-    X(rotate) \
-    X(plasticity) \
-    X(attention) \
+    X(capture) \
+    X(inspect) \
     X(analyze) \
     X(ablate) \
     X(compare) \
     X(compare_stages) \
-    X(merge) \
     X(study) \
-    X(report) \
-    X(scatter) \
     X(heads) \
     X(sql) \
+    X(report) \
+    X(scatter) \
     X(explain) \
-    X(inspect) \
+    X(pca) \
+    X(rotate) \
+    X(plasticity) \
+    X(attention) \
+    X(merge) \
     X(loss) \
-    X(tokenize) \
-    X(capture)
+    X(tokenize)
 /* clang-format on */
 #define DECLARE(name) extern const cli_command cmd_##name;
 COMMAND_LIST(DECLARE)
@@ -39,12 +39,12 @@ COMMAND_LIST(DECLARE)
 static const cli_command *const COMMANDS[] = {COMMAND_LIST(ADDRESS) NULL};
 #undef ADDRESS
 
-/* Names of the original tools, for published command lines. */
+/* Names of the original tools, for published command lines, and a short name. */
 static const struct {
     const char *alias, *command;
 } ALIASES[] = {
     {"pca-analyze", "pca"},          {"rotate-analyze", "rotate"}, {"pca-visualize", "scatter"},
-    {"rotate-visualize", "scatter"}, {"sniff-qk", "capture"},
+    {"rotate-visualize", "scatter"}, {"sniff-qk", "capture"},      {"stages", "compare-stages"},
 };
 
 enum { NUM_ALIASES = sizeof ALIASES / sizeof *ALIASES };
@@ -64,22 +64,35 @@ static const char EXAMPLES[] = "  qkscope capture -m MODEL -t texts.jsonl -o cap
                                "  qkscope analyze capture -o results\n"
                                "  qkscope report results\n";
 
-static void print_help(FILE *out)
+/* Groups that are shown by qkscope help --all alone. */
+static bool is_of_all(const char *group)
+{
+    return strcmp(group, CLI_PARTS) == 0 || strcmp(group, CLI_MORE) == 0;
+}
+
+static void print_commands(FILE *out, bool all)
+{
+    const char *group = "";
+    for (const cli_command *const *c = COMMANDS; *c; c++) {
+        if (is_of_all((*c)->group) && !all)
+            continue;
+        if (strcmp(group, (*c)->group) != 0)
+            fprintf(out, "\n%s:\n", group = (*c)->group);
+        fprintf(out, "  %-15s %s\n", (*c)->name, (*c)->summary);
+    }
+}
+
+static void print_help(FILE *out, bool all)
 {
     fprintf(out,
             "qkscope %s: how much of each attention head's query-key space is position, "
             "how much content\n\nUsage: qkscope COMMAND [options]\n",
             qk_version());
-    const char *group = "";
-    for (size_t i = 0; COMMANDS[i]; i++) {
-        if (strcmp(group, COMMANDS[i]->group) != 0)
-            fprintf(out, "\n%s:\n", group = COMMANDS[i]->group);
-        fprintf(out, "  %-15s %s\n", COMMANDS[i]->name, COMMANDS[i]->summary);
-    }
+    print_commands(out, all);
     fprintf(out,
             "\nExamples:\n%s"
-            "\n'qkscope help COMMAND' explains a command, its options, and has examples.\n",
-            EXAMPLES);
+            "\n'qkscope help COMMAND' explains a command, its options, and has examples.\n%s",
+            EXAMPLES, all ? "" : "'qkscope help --all' lists all commands.\n");
     cli_print_externals(out);
 }
 
@@ -144,12 +157,16 @@ static int begin(const cli_command *command, const char *first, const char *name
     return cli_run(command, argc, argv);
 }
 
-/* help, or help COMMAND. */
+/* help, help --all or help COMMAND. */
 static int help(int argc, char **argv)
 {
     char option[] = "--help";
     if (argc == 0 || strcmp(argv[0], "help") == 0) {
-        print_help(stdout);
+        print_help(stdout, false);
+        return cli_finish(EXIT_CODE_OK);
+    }
+    if (argc == 1 && strcmp(argv[0], "--all") == 0) {
+        print_help(stdout, true);
         return cli_finish(EXIT_CODE_OK);
     }
     if (argc > 1) {
@@ -177,7 +194,7 @@ int main(int argc, char **argv)
     if (alias)
         return begin(alias, "", program, argc, argv);
     if (argc < 2) {
-        print_help(stderr);
+        print_help(stderr, false);
         return EXIT_CODE_USAGE;
     }
     if (is_one_of(argv[1], "help", "--help", "-h"))

@@ -8,9 +8,8 @@
 
 /* What such a command has in common with the others. */
 #define CLI_ANALYSIS                                                                           \
-    .group = "Analyse", .usage = "CAPTURE -o DIR [options]", .table = &cli_analysis_table,     \
-    .max_arguments = 1, .load = cli_analysis_load, .run = cli_analysis_run,                    \
-    .release = cli_analysis_release
+    .usage = "CAPTURE -o DIR [options]", .table = &cli_analysis_table, .max_arguments = 1,     \
+    .load = cli_analysis_load, .run = cli_analysis_run, .release = cli_analysis_release
 extern const qk_settings_table cli_analysis_table;
 qk_status cli_analysis_load(void *request, qk_error *err);
 int cli_analysis_run(cli_call *call);

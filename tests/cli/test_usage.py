@@ -24,8 +24,11 @@ def names(command):
 # ---- help ------------------------------------------------------------------------------------------
 
 def test_help_of_all(qkscope, about):
-    said = qkscope("help", expect=0).out
-    assert all(f"\n  {command['name']} " in said for command in about["commands"])
+    said, every = qkscope("help", expect=0).out, qkscope("help", "--all", expect=0).out
+    assert all(f"\n  {command['name']} " in every for command in about["commands"])
+    later = {"pca", "rotate", "plasticity", "attention", "merge", "loss", "tokenize"}
+    assert {command["name"] for command in about["commands"] if f"\n  {command['name']} " not in said} == later
+    assert len(said.splitlines()) <= 32 and "help --all" in said
     assert said == qkscope("--help", expect=0).out == qkscope("-h", expect=0).out == qkscope("help", "help").out
     assert "\nExamples:\n  qkscope " in said
     without = qkscope(expect=2)
