@@ -71,6 +71,9 @@ typedef enum qk_attention_sum {
 
 /* ---- numbers of a head ------------------------------------------------------------------ */
 
+/* What a window must hold of the attention off keys 0 to 3. */
+#define QK_WINDOW_SHARE 0.99
+
 /* Each is a ratio of such sums. Means are over all rows, unless it says otherwise. NaN where there is
  * nothing to divide by. */
 typedef enum qk_attention_number {
@@ -103,6 +106,8 @@ typedef enum qk_attention_number {
     /* keys 0 to 3 left out, the rest made to add up to 1, rows weighted by that rest */
     QK_HEAD_MEAN_DISTANCE,
     QK_HEAD_FAR_INFORMATION,
+    /* The smallest of the windows of 1, 2, 4, 8, ... keys, the row's own in it, that holds QK_WINDOW_SHARE of it */
+    QK_HEAD_WINDOW_99,
     /* Part of that information which the mean profile over distance of the other groups of texts has. NaN
      * with fewer than two groups, or less than 0.05 nats of information. */
     QK_HEAD_DISTANCE_SHARE,

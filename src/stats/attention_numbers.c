@@ -84,10 +84,26 @@ static double find_top(const double *sums, double *offset)
     return most;
 }
 
+/* The share of attention at distances below 2^bin: what a window of so many keys holds. */
+static double window_share(const double *bins, int bin)
+{
+    return ratio(add_bins(bins, 0, bin + 1), add_bins(bins, 0, BINS));
+}
+
+/* The first window whose share is enough. NaN: there is none, or a share is not known. */
+static double find_window(const double share[BINS])
+{
+    for (int b = 0; b < BINS - 1; b++)
+        if (share[b] >= QK_WINDOW_SHARE)
+            return exp2(b);
+    return NAN;
+}
+
 static void divide_sums(const double *sums, double value[QK_NUM_HEAD_NUMBERS], double *offset)
 {
     const double *bins = sums + QK_ATTENTION_FAR_BINS;
     double rows = sums[QK_ATTENTION_ROWS], far_rows = sums[QK_ATTENTION_FAR_ROWS];
+    double share[BINS];
     for (size_t i = 0; i < sizeof RATIOS / sizeof *RATIOS; i++)
         value[RATIOS[i].number] = ratio(sums[RATIOS[i].sum], sums[RATIOS[i].over]);
     value[QK_HEAD_NEAR_MASS] = ratio(add_bins(bins, 0, NEAR), far_rows);
@@ -100,6 +116,9 @@ static void divide_sums(const double *sums, double value[QK_NUM_HEAD_NUMBERS], d
     value[QK_HEAD_FAR_INFORMATION] =
         ratio(sums[QK_ATTENTION_FAR_VISIBLE] - sums[QK_ATTENTION_FAR_ENTROPY],
               sums[QK_ATTENTION_FAR]);
+    for (int b = 0; b < BINS; b++)
+        share[b] = window_share(bins, b);
+    value[QK_HEAD_WINDOW_99] = find_window(share);
     value[QK_HEAD_DUPLICATE_EXCESS] =
         value[QK_HEAD_DUPLICATE_MASS] - value[QK_HEAD_DUPLICATE_UNIFORM];
     value[QK_HEAD_INDUCTION_EXCESS] =
@@ -233,6 +252,25 @@ static qk_status check_sums(const double *sums, size_t rows, qk_error *err)
     return QK_OK;
 }
 
+/* Windows are few, so a jackknife of them says little. Their shares have intervals: the window that may be enough is
+ * the first with the upper end of its share above the threshold, the one that is enough the first with the lower. */
+static void find_window_ends(const groups *all, double degrees, double level, double *lo,
+                             double *hi)
+{
+    double sums[QK_ATTENTION_SUMS], without[BINS][QK_MOST_GROUPS], lower[BINS], upper[BINS];
+    for (uint32_t g = 0; g < all->count; g++) {
+        add_groups(all, g, NONE, QK_ATTENTION_FAR_BINS, QK_ATTENTION_LAST_BINS, sums);
+        for (int b = 0; b < BINS; b++)
+            without[b][g] = window_share(sums + QK_ATTENTION_FAR_BINS, b);
+    }
+    add_groups(all, NONE, NONE, QK_ATTENTION_FAR_BINS, QK_ATTENTION_LAST_BINS, sums);
+    for (int b = 0; b < BINS; b++)
+        qk__jackknife_interval(window_share(sums + QK_ATTENTION_FAR_BINS, b), without[b],
+                               all->count, degrees, level, false, &lower[b], &upper[b]);
+    *lo = find_window(upper);
+    *hi = find_window(lower);
+}
+
 static void find_intervals(const groups *all, double level, qk_attention *numbers)
 {
     double without[QK_NUM_HEAD_NUMBERS][QK_MOST_GROUPS], error[QK_NUM_HEAD_NUMBERS];
@@ -253,6 +291,9 @@ static void find_intervals(const groups *all, double level, qk_attention *number
         if (i < QK_HEAD_NUM_SHARES && numbers->hi[i] > 1)
             numbers->hi[i] = 1;
     }
+    if (level > 0)
+        find_window_ends(all, degrees, level, &numbers->lo[QK_HEAD_WINDOW_99],
+                         &numbers->hi[QK_HEAD_WINDOW_99]);
     find_names(error, degrees, numbers);
 }
 

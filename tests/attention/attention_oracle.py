@@ -7,7 +7,7 @@ SHARES = ["sink_mass", "first_mass", "self_mass", "previous_mass", "no_key_mass"
           "far_mass", "duplicate_mass", "duplicate_uniform", "duplicate_mul", "induction_mass",
           "induction_uniform", "induction_mul", "top_sink", "top_self", "top_previous", "top_offset_share"]
 NUMBERS = [*SHARES, "entropy", "effective_keys", "participation", "information", "mean_distance",
-           "far_information", "distance_share", "duplicate_excess", "induction_excess", "logit_max_mean"]
+           "far_information", "window_99", "distance_share", "duplicate_excess", "induction_excess", "logit_max_mean"]
 
 
 class Text:
@@ -75,6 +75,25 @@ def distance_share(texts):
     return (u - cross / total) / (u - h) if u != h else np.nan, u - h, distance
 
 
+WINDOWS = 2.0 ** np.arange(21)
+
+
+def window_shares(texts):
+    """What each window holds of the attention to keys from 4 on, of rows from 8 on."""
+    inside = np.zeros(len(WINDOWS))
+    for text in texts:
+        for i in range(8, len(text.a)):
+            keys = far_keys(i, text.window)
+            inside += [text.a[i, keys[i - keys < w]].sum() for w in WINDOWS]
+    return inside / inside[-1] if inside[-1] > 0 else np.full(len(WINDOWS), np.nan)
+
+
+def window_of(shares):
+    """The smallest that is enough."""
+    enough = WINDOWS[shares >= 0.99]
+    return enough[0] if len(enough) else np.nan
+
+
 def expected(texts):
     """The numbers of texts from their rows."""
     rows = [(text, i, text.a[i]) for text in texts for i in range(len(text.a))]
@@ -113,5 +132,6 @@ def expected(texts):
         e[name + "_mass"], e[name + "_uniform"] = mean(mass), mean(uniform)
         e[name + "_mul"] = sum(mass) / len(known) if known else np.nan
         e[name + "_excess"] = e[name + "_mass"] - e[name + "_uniform"]
+    e["window_99"] = window_of(window_shares(texts))
     e["distance_share"], e["far_information"], e["mean_distance"] = distance_share(texts)
     return e, {o for o in places if places.count(o) == most}

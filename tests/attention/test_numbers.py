@@ -6,7 +6,7 @@ import subprocess
 
 import numpy as np
 import pytest
-from attention_oracle import NUMBERS, SHARES, Text, expected
+from attention_oracle import NUMBERS, SHARES, Text, expected, window_of, window_shares
 from attention_rows import AT, FAR_BINS, SUMS, bin_of, far_keys, sums_of_text
 from scipy import stats
 
@@ -68,6 +68,13 @@ def test_intervals_and_names(kind):
             continue
         values = np.array([w[name] for w in without])
         error = np.sqrt(8 / 9 * ((values - values.mean()) ** 2).sum())
+        if name == "window_99":
+            values = np.array([window_shares(texts[:g] + texts[g + 1:]) for g in range(len(texts))])
+            reach = stats.t.ppf(0.95, 8) * np.sqrt(8 / 9 * ((values - values.mean(0)) ** 2).sum(0))
+            ends = [window_of(window_shares(texts) + side * reach) for side in (1, -1)]
+            assert ends[0] <= full[name] <= ends[1]
+            assert found["ends"][name] == ends
+            continue
         ends = full[name] + np.array([-1, 1]) * error * stats.t.ppf(0.95, 8)
         if name in SHARES:
             ends = np.clip(ends, 0, 1)
@@ -195,6 +202,29 @@ def test_profile(window):
     slopes = np.linalg.lstsq(root * design, root[:, 0] * np.log(mass / uniform), rcond=None)[0]
     assert abs(fitted - slopes[0]) < 1e-9
     assert abs(r2 - (1 - (w * (mass - told) ** 2).sum() / (w * (mass - uniform) ** 2).sum())) < 1e-9
+
+
+def test_window():
+    """The window that holds 99 % of what leaves keys 0 to 3; it is undecided where texts differ."""
+    rng = np.random.default_rng(4)
+    texts = [Text(rng, 200) for _ in range(9)]
+    for number, text in enumerate(texts):
+        text.a = np.zeros((200, 200))
+        for i in range(200):  # nine in ten of the rest on the row itself, and a few on one key far from it
+            text.a[i, 0] += 0.5
+            text.a[i, i] += 0.45
+            text.a[i, max(i - (40 if number % 2 else 33), 0)] += 0.05
+    found = ask([text.sums for text in texts], 0.9)
+    assert found["value"]["window_99"] == 64
+    assert found["ends"]["window_99"] == [64, 64]
+    for number, text in enumerate(texts):  # the far key has 1 % of the rest in the mean, and not in every text
+        text.a *= 0
+        for i in range(200):
+            text.a[i, i] = 0.99 + (number - 4) / 1000
+            text.a[i, max(i - 12, 0)] += 1 - text.a[i, i]
+    found = ask([text.sums for text in texts], 0.9)
+    assert found["ends"]["window_99"] == [1, 16]
+    assert np.isnan(ask([texts[0].sums])["ends"]["window_99"]).all()
 
 
 def test_profile_of_a_clock():
