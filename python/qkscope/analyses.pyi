@@ -661,7 +661,7 @@ def loss(
     text_column: str | None = None,
     max_texts: int | None = None,
     max_length: int | None = None,
-    long: Literal['split', 'cut', 'skip'] = 'split',
+    long: Literal['split', 'cut', 'truncate', 'skip'] = 'split',
     threads: int | None = None,
     tokens_at_once: int | None = None,
     progress: bool | Callable[[str, int, int | None], Any] | None = None,
@@ -697,7 +697,7 @@ def loss(
             longest text, in tokens (1 to 1073741824 tokens; None: what the model was made for)
         long = 'split'
             what becomes of longer texts: split into windows, each an example; cut; or skipped
-            ('split' or 'cut' or 'skip')
+            ('split' or 'cut' or 'truncate' or 'skip')
     Running:
         threads
             number of threads; results do not depend on it (1 to 4096; None: all processors)
@@ -736,7 +736,7 @@ def ablate(
     text_column: str | None = None,
     max_texts: int | None = None,
     max_length: int | None = None,
-    long: Literal['split', 'cut', 'skip'] = 'split',
+    long: Literal['split', 'cut', 'truncate', 'skip'] = 'split',
     threads: int | None = None,
     shard: str | tuple[int, int] | None = None,
     progress: bool | Callable[[str, int, int | None], Any] | None = None,
@@ -824,7 +824,7 @@ def ablate(
             longest text, in tokens (1 to 1073741824 tokens; None: what the model was made for)
         long = 'split'
             what becomes of longer texts: split into windows, each an example; cut; or skipped
-            ('split' or 'cut' or 'skip')
+            ('split' or 'cut' or 'truncate' or 'skip')
     """
 
 def study(

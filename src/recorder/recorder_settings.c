@@ -13,8 +13,11 @@
 
 static const qk_word LAYOUTS[] = {
     {"heads", QK_LAYOUT_HEADS}, {"packed", QK_LAYOUT_PACKED}, {0}};
-static const qk_word LONG[] = {
-    {"split", QK_LONG_SPLIT}, {"cut", QK_LONG_CUT}, {"skip", QK_LONG_SKIP}, {0}};
+static const qk_word LONG[] = {{"split", QK_LONG_SPLIT},
+                               {"cut", QK_LONG_CUT},
+                               {"truncate", QK_LONG_CUT},
+                               {"skip", QK_LONG_SKIP},
+                               {0}};
 static const qk_word SAMPLERS[] = {{"uniform", QK_SAMPLER_UNIFORM},
                                    {"log_uniform", QK_SAMPLER_LOG_UNIFORM},
                                    {"all", QK_SAMPLER_ALL},

@@ -153,9 +153,6 @@ static void tell(const qk__recording *r, const qk__input_text *text, const qk__e
     const qk__survey_counts *c = &r->counts;
     qk__buffer name = {0};
     const char *source = told_source(text, c->texts - 1, &name);
-    if (e->cut && c->cut <= MAX_NOTICES)
-        qk__tell_notice(&r->settings->context, QK_NOTICE_WARNING, "%s: cut after %lld tokens",
-                        source, (long long)r->max_length);
     if (e->skipped && c->skipped <= MAX_NOTICES)
         qk__tell_notice(&r->settings->context, QK_NOTICE_WARNING,
                         "%s: more than %lld tokens, passed over", source,
@@ -173,7 +170,11 @@ static void tell_more(const qk__recording *r)
     const struct {
         int64_t count;
         const char *what;
-    } kinds[] = {{c->cut, "cut"}, {c->skipped, "passed over"}, {c->empty, "without tokens"}};
+    } kinds[] = {{c->skipped, "passed over"}, {c->empty, "without tokens"}};
+    if (c->cut > 0) /* which was asked for: told once */
+        qk__tell_notice(&r->settings->context, QK_NOTICE_WARNING,
+                        "cut after %lld tokens: %lld of %lld texts", (long long)r->max_length,
+                        (long long)c->cut, (long long)c->texts);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (kinds[i].count > MAX_NOTICES)
             qk__tell_notice(&r->settings->context, QK_NOTICE_WARNING,

@@ -409,7 +409,7 @@ def check_notices(out):
     with qkscope.Sink(out / "c", sampler=ALL, on_notice=lambda level, words: None) as s:
         capture(model(), tokenizer(), ["a text", "", "another " * 20], s, progress=False, max_length=100,
                 long_texts="cut", on_notice=lambda level, words: told.append(words))
-    assert "text 1: no tokens in it, passed over" in told and "text 2: cut after 100 tokens" in told, told
+    assert "text 1: no tokens in it, passed over" in told and "cut after 100 tokens: 1 of 3 texts" in told, told
 
 
 def check_stopped(out):
