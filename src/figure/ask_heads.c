@@ -64,11 +64,12 @@ qk_status qk__ask_full_heads(const qk__subject *subject, qk__buffer *sql, qk_err
 /* Model and place, and where they are from. */
 static const struct {
     const char *place, *from;
-} OVER[] = {[QK__MODELS] = {"0, head_id >> 42", "head_numbers"},
-            [QK__LAYERS] = {"0, layer", "head_numbers"},
-            [QK__COMPONENTS] = {"0, pc", "qk WHERE pc < 10"},
-            [QK__DIMENSIONS] = {"head_id >> 42, component", "head_component_weights"},
-            [QK__LENGTHS] = {"head_id >> 42, length", "lengths"}};
+} OVER[] = {
+    [QK__MODELS] = {"0, head_id >> 42", "head_numbers"},
+    [QK__LAYERS] = {"0, layer", "head_numbers"},
+    [QK__COMPONENTS] = {"0, pc", "qk WHERE pc < 10"},
+    [QK__DIMENSIONS] = {"model_id, component", "dimension_weights JOIN models USING (model)"},
+    [QK__LENGTHS] = {"head_id >> 42, length", "lengths"}};
 
 /* What is taken over heads: the number, its lower and upper end, and the median. $ stands for the series, < for
  * the least that its column can be. */

@@ -34,19 +34,29 @@ static qk_status read_beside(const char *folder, const char *name, const char *e
 
 /* ---- numbers -------------------------------------------------------------------- */
 
-/* The file in zlib's format, as base64; NULL where it is not there or too large. */
-static char *pack_file(qk__page *page, const char *folder, const char *name, const char *ending)
+/* What is left of ROOM, and how large the smallest file was that did not fit: larger ones are not tried. */
+typedef struct room {
+    size_t packed, file;
+} room;
+
+/* The file in zlib's format, as base64; NULL where it is not there or does not fit. */
+static char *pack_file(qk__page *page, const char *folder, const char *name, room *left)
 {
     qk__buffer file = {0}, packed = {0};
     char *text = NULL;
-    qk_status status = read_beside(folder, name, ending, &file);
-    if (status == QK_OK) {
+    qk_status status = read_beside(folder, name, "csv", &file);
+    if (status == QK_OK && file.size < left->file) {
         uLongf size = compressBound(file.size);
         status = qk__buffer_reserve(&packed, size, NULL);
-        if (status == QK_OK &&
-            compress2(packed.data, &size, file.data, file.size, Z_BEST_COMPRESSION) == Z_OK)
+        if (status == QK_OK && compress(packed.data, &size, file.data, file.size) == Z_OK)
             text = qk__base64(packed.data, size);
     }
+    if (text && strlen(text) > left->packed) {
+        left->file = file.size;
+        free(text);
+        text = NULL;
+    }
+    left->packed -= text ? strlen(text) : 0;
     if (status == QK_ERR_NOMEM)
         qk__page_nomem(page);
     qk__buffer_free(&packed);
@@ -55,15 +65,12 @@ static char *pack_file(qk__page *page, const char *folder, const char *name, con
 }
 
 /* The numbers of a figure, as far as there is room. */
-static json_t *one_figure(qk__page *page, const char *folder, const char *name, size_t *room)
+static json_t *one_figure(qk__page *page, const char *folder, const char *name, room *left)
 {
     json_t *files = json_object();
-    char *packed = pack_file(page, folder, name, "csv");
-    size_t bytes = packed ? strlen(packed) : 0;
-    if (bytes > 0 && bytes <= *room) {
+    char *packed = pack_file(page, folder, name, left);
+    if (packed)
         files = qk__json_set(files, "csv", json_string(packed));
-        *room -= bytes;
-    }
     free(packed);
     return files;
 }
@@ -112,13 +119,13 @@ static json_t *panels(const qk__collage *c)
 
 void qk__section_files(qk__page *page, const qk__report *report, const qk__collages *collages)
 {
-    size_t room = ROOM;
+    room left = {ROOM, SIZE_MAX};
     json_t *figures = json_object(), *shown = json_array();
     for (size_t i = 0; i < report->drawn->count; i++) {
         const qk__drawn *d = &report->drawn->items[i];
         if (d->status == QK_OK)
             figures = qk__json_set(figures, d->name,
-                                   one_figure(page, report->staging, d->name, &room));
+                                   one_figure(page, report->staging, d->name, &left));
     }
     for (size_t i = 0; i < collages->count; i++) {
         const qk__collage *c = &collages->items[i];

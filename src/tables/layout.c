@@ -207,19 +207,32 @@ static qk_status add_list(qk__store_table *table, qk_error *err)
     return create(table, err);
 }
 
-static qk_status add_distances(qk__store_table *table, qk_error *err)
+/* Columns of a file, which is summed while it is read. */
+static qk_status add_sums(qk__store_table *table, const char *file, const char *const columns[],
+                          qk_error *err)
 {
-    static const char *const COLUMNS[] = {"model", "distance_bin", "lag_bin", "n_pairs", "ap"};
-    const qk__table *file = qk__find_table("head_distance.csv");
     size_t capacity = 0;
-    table->fill = qk__fill_distance_map;
-    for (size_t i = 0; i < sizeof COLUMNS / sizeof *COLUMNS; i++)
+    table->fill = qk__fill_sums;
+    for (size_t i = 0; columns[i]; i++)
         QK_TRY(add_column(
             table, &capacity,
-            (qk__store_column){.name = COLUMNS[i], .column = column_of(file, COLUMNS[i])},
+            (qk__store_column){.name = columns[i],
+                               .column = column_of(qk__find_table(file), columns[i])},
             err));
-    QK_TRY(add_column(table, &capacity, (qk__store_column){.name = "width"}, err));
     return create(table, err);
+}
+
+static qk_status add_distances(qk__store_table *table, qk_error *err)
+{
+    static const char *const COLUMNS[] = {"model", "distance_bin", "lag_bin", "n_pairs",
+                                          "ap",    "width",        NULL};
+    return add_sums(table, "head_distance.csv", COLUMNS, err);
+}
+
+static qk_status add_weights(qk__store_table *table, qk_error *err)
+{
+    static const char *const COLUMNS[] = {"model", "component", "component_weight", NULL};
+    return add_sums(table, "head_component_weights.csv", COLUMNS, err);
 }
 
 /* Of a file that nobody knows the columns of. */
@@ -248,9 +261,13 @@ static qk_status add_ablated(qk__store_table *table, qk_error *err)
 static const struct {
     const char *name;
     qk_status (*add)(qk__store_table *table, qk_error *err);
-} MADE[] = {{"pc0", add_first_components}, {"head_ids", add_list},
-            {"head_numbers", add_numbers}, {"distance_map", add_distances},
-            {"scores", add_scores},        {"ablated", add_ablated}};
+} MADE[] = {{"pc0", add_first_components},
+            {"head_ids", add_list},
+            {"head_numbers", add_numbers},
+            {"distance_map", add_distances},
+            {"dimension_weights", add_weights},
+            {"scores", add_scores},
+            {"ablated", add_ablated}};
 enum { NUM_MADE = sizeof MADE / sizeof *MADE };
 
 static qk__store_table *begin_table(qk__store_set *set, const char *name)

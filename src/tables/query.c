@@ -67,6 +67,8 @@ static qk_status list_tables(qk__store *t, const qk__store_set *set, qk_error *e
                  "head_distance summed over the heads of a model: n_pairs, ap, and width, the "
                  "tokens of a bin",
                  err));
+    QK_TRY(list_row(t, "dimension_weights", "*", NULL,
+                    "head_component_weights, the mean over the heads of a model", err));
     QK_TRY(list_row(t, "scores", "*", NULL,
                     "scores.csv, a row a model and column: model, family, score, value, and "
                     "scored, the model here",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The store from within: its tables, what a statement wants of them, and who fills them. store.c leads; sql.c runs
  * statements, table_folder.c finds files, layout.c says which tables and columns there are, fill_csv.c reads files,
- * distance_map.c sums one while it is read, fill_scores.c reads one of unknown columns, fill_ablated.c asks manifests, fill_heads.c puts tables together, result_rows.c makes columns of what a statement finds, aggregates.c has the
+ * fill_sums.c sums some while they are read, fill_scores.c reads one of unknown columns, fill_ablated.c asks manifests, fill_heads.c puts tables together, result_rows.c makes columns of what a statement finds, aggregates.c has the
  * functions that SQLite lacks, category_texts.c finds misspelt categories, head_totals.c says what a
  * list of heads is made from. */
 #ifndef QK_TABLES_STORE_H
@@ -129,8 +129,8 @@ QK_MUST_CHECK qk_status qk__tell_of_model(qk__store_set *set, const char *name, 
 /* A model that no list has, at the end. */
 QK_MUST_CHECK qk_status qk__store_add_model(qk__store_set *set, const char *name,
                                             qk_error *err);
-qk__fill qk__fill_csv, qk__fill_distance_map, qk__fill_scores, qk__fill_ablated,
-    qk__fill_models, qk__fill_ids, qk__fill_numbers, qk__fill_diff;
+qk__fill qk__fill_csv, qk__fill_sums, qk__fill_scores, qk__fill_ablated, qk__fill_models,
+    qk__fill_ids, qk__fill_numbers, qk__fill_diff;
 
 /* Of a condition whose list is empty: fails where one of its texts is a misspelt category. */
 QK_MUST_CHECK qk_status qk__check_categories(const char *condition, qk_error *err);

@@ -20,6 +20,7 @@
  *     distance_map  head_distance.csv summed over the heads of each model while it is read: n_pairs, and ap over them; of
  *                   more than 1,024 bins a side 2, 4, ... are one; width: tokens a bin, NULL where heads differ. The
  *                   last bins of a model have a row, without pairs, too
+ *     dimension_weights  head_component_weights.csv likewise: component_weight, the mean over the heads of a model
  *     ablated       the model of ablation_groups.csv, and its query heads: NULL where they are not known
  *     scores        scores.csv: a row a model and column of numbers; scored is the model of `models` that it is of
  *

@@ -123,6 +123,16 @@ def test_distances_are_summed_while_they_are_read(qkscope, tmp_path):
         for m in "ab"]
 
 
+def test_weights_are_summed_while_they_are_read(qkscope, tmp_path):
+    rng = np.random.default_rng(5)
+    weights = {(m, head): [None if rng.uniform() < 0.2 else float(rng.uniform()) for _ in range(1100)] for m in "ab" for head in range(3)}
+    write(tmp_path, "head_component_weights.csv", WEIGHTS, *(f"{m},0,{head},0,{i},{'' if w is None else repr(w)}"
+                                                             for (m, head), ws in weights.items() for i, w in enumerate(ws)))
+    wanted = {(m, i): np.mean(ws) for m in "ab" for i in range(1100) if (ws := [weights[m, h][i] for h in range(3) if weights[m, h][i] is not None])}
+    found = {(r["model"], r["component"]): r["component_weight"] for r in ask(qkscope, tmp_path, "select * from dimension_weights")}
+    assert found == {key: pytest.approx(mean, rel=1e-12) for key, mean in wanted.items()}
+
+
 def test_of_more_bins_two_or_more_are_one(qkscope, tmp_path):
     write(tmp_path, "head_distance.csv", DISTANCES, "m,0,0,0,0,0,1,0.5", "m,0,0,0,3,3,3,0.1", f"m,0,0,0,{2**53},{2**52},1,0.25")
     write(tmp_path, "head_metrics.csv", f"{HEAD},bucket_width", "m,0,0,0,1.5")
@@ -143,9 +153,12 @@ def test_scores_are_of_the_models_here(qkscope, tmp_path):
 @pytest.mark.cases(99)
 @pytest.mark.parametrize("table, lines, words", [
     ("distance_map", [DISTANCES, *["m,0,0,0,0,0,1,1", "m,0,1,0,0,0,1,1"] * 2], "head_distance.csv: row 4 is of a head that has rows before"),
-    ("distance_map", [DISTANCES, *(f"{m},0,0,0,1023,1023,1,0.5" for m in range(70))], "row 66: the distance tables of all models have more than"),
+    ("distance_map", [DISTANCES, *(f"{m},0,0,0,1023,1023,1,0.5" for m in range(70))], "row 66: distance_map of all models has more than"),
     ("distance_map", [DISTANCES, "m,0,0,0,-1,0,1,1"], "row 2, column 'distance_bin'"), ("distance_map", [HEAD, "m,0,0,0"], "no column 'distance_bin'"),
     ("distance_map", [DISTANCES, "m,0,0,0,1,0,1,x"], "row 2, column 'ap'"),
+    ("dimension_weights", [WEIGHTS, "m,0,0,0,0,1", "m,0,0,0,0,1"], "head_component_weights.csv: row 3 is of component 0, and 1 is next of model 'm', layer 0, query head 0"),
+    ("dimension_weights", [WEIGHTS, "m,0,1,0,0,1", f"m,0,0,0,{2**60},1"], f"row 3 is of component {2**60}, and 0 is next"),
+    ("dimension_weights", [WEIGHTS, *["m,0,0,0,0,1", "m,0,1,0,0,1"] * 2], "row 4 is of a head that has rows before"),
     ("head_component_weights", [WEIGHTS, "m,0,0,0,0,1", "m,0,0,0,1,1", "m,0,0,0,0,1"], "rows 2 and 4 are both of component 0: model 'm', layer 0, query head 0"),
     ("head_component_weights", [WEIGHTS, "m,0,1,0,0,1", "m,0,0,0,0,1", "m,0,0,0,2,1"], "row 4 is of component 2, but no row is of 1"),
     ("head_component_weights", [WEIGHTS, "m,0,0,0,-1,1"], "row 2, column 'component'"), ("head_component_weights", [HEAD], "no column 'component'"),
@@ -154,7 +167,7 @@ def test_scores_are_of_the_models_here(qkscope, tmp_path):
     ("scores", ["model,x,x", "m,1,2"], "columns 2 and 3 are both 'x'")])
 def test_wrong_tables(qkscope, tmp_path, table, lines, words):
     write(tmp_path, "heads.csv", HEAD)
-    write(tmp_path, {"distance_map": "head_distance"}.get(table, table) + ".csv", *lines)
+    write(tmp_path, {"distance_map": "head_distance", "dimension_weights": "head_component_weights"}.get(table, table) + ".csv", *lines)
     assert words in qkscope("sql", tmp_path, f"select * from {table}", expect=1).err
 
 

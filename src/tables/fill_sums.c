@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fills distance_map: head_distance.csv, which may have 150 million rows, summed over the heads of each model while it
- * is read. */
+/* Fills tables from long files (head_distance.csv may have 150 million rows), whose rows are summed over the heads of
+ * each model while they are read. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/buffer.h"
 #include "base/error.h"
@@ -12,10 +13,26 @@
 enum { MAX_SIDE = 1024, MAX_SHIFT = 53 };
 static const size_t MAX_CELLS = (size_t)1 << 26; /* of all models: 1 GiB */
 
+/* ---- what is summed --------------------------------------------------------------------- */
+
+/* Columns of a file: where a row belongs, how much it counts, and the number whose mean is taken. */
+typedef struct sums {
+    const char *table, *file;
+    const char *column,
+        *row; /* row NULL: there is none, and rows of the file count up in each head */
+    const char *weight, *value; /* weight NULL: each row counts once */
+    const char *insert; /* of model, column, row, sum of weights, mean, width of a bin */
+} sums;
+static const sums SUMS[] = {
+    {"distance_map", "head_distance.csv", "distance_bin", "lag_bin", "n_pairs", "ap",
+     "INSERT INTO \"%w\".distance_map VALUES (?1, ?2, ?3, ?4, ?5, ?6)"},
+    {"dimension_weights", "head_component_weights.csv", "component", NULL, NULL,
+     "component_weight", "INSERT INTO \"%w\".dimension_weights VALUES (?1, ?2, ?5)"}};
+
 /* ---- sums ------------------------------------------------------------------------------- */
 
 typedef struct cell {
-    double pairs, sum; /* sum of ap * pairs */
+    double weight, sum; /* sum of value * weight */
 } cell;
 
 /* Of one model. */
@@ -29,14 +46,15 @@ typedef struct grid {
 
 /* A file on its way into the sums of all models. */
 typedef struct summing {
+    const sums *of;
     qk__store_set *set;
     qk__csv_reader *csv;
     qk__row_model model;
-    size_t ids[3], distance, lag, pairs, ap; /* columns; ids: model, layer, query head */
-    grid *grids;                             /* by number of the model */
+    size_t ids[3], column, row, weight, value; /* of the file; ids: model, layer, query head */
+    grid *grids;                               /* by number of the model */
     size_t count, cells;
     sqlite3_stmt *note; /* which heads were met */
-    int64_t head;       /* of the row before */
+    int64_t head, next; /* of the row before; the column that the next row of it has */
 } summing;
 
 static qk_status add_grids(summing *s, size_t model, qk_error *err)
@@ -76,9 +94,8 @@ static qk_status reshape(summing *s, grid *g, size_t column, size_t row, int shi
         to.allocated_rows *= 2;
     const size_t old = g->stride * g->allocated_rows, size = to.stride * to.allocated_rows;
     if (size > MAX_CELLS - (s->cells - old))
-        return qk__fail(err, QK_ERR_UNSUPPORTED,
-                        "the distance tables of all models have more than %zu cells",
-                        MAX_CELLS);
+        return qk__fail(err, QK_ERR_UNSUPPORTED, "%s of all models has more than %zu cells",
+                        s->of->table, MAX_CELLS);
     to.cells = qk__calloc(size, sizeof *to.cells);
     if (!to.cells)
         return qk__nomem(err);
@@ -86,7 +103,7 @@ static qk_status reshape(summing *s, grid *g, size_t column, size_t row, int shi
         for (size_t c = 0; c < g->columns; c++) {
             const cell *from = &g->cells[r * g->stride + c];
             cell *into = &to.cells[(r >> more) * to.stride + (c >> more)];
-            into->pairs += from->pairs;
+            into->weight += from->weight;
             into->sum += from->sum;
         }
     free(g->cells);
@@ -95,19 +112,20 @@ static qk_status reshape(summing *s, grid *g, size_t column, size_t row, int shi
     return QK_OK;
 }
 
-static qk_status add_cell(summing *s, grid *g, int64_t distance, int64_t lag, cell one,
+static qk_status add_cell(summing *s, grid *g, int64_t file_column, int64_t file_row, cell one,
                           qk_error *err)
 {
     int shift = g->shift;
-    while (shift < MAX_SHIFT && ((distance >> shift) >= MAX_SIDE || (lag >> shift) >= MAX_SIDE))
+    while (s->of->row && shift < MAX_SHIFT &&
+           ((file_column >> shift) >= MAX_SIDE || (file_row >> shift) >= MAX_SIDE))
         shift++;
-    const size_t column = (size_t)(distance >> shift), row = (size_t)(lag >> shift);
+    const size_t column = (size_t)(file_column >> shift), row = (size_t)(file_row >> shift);
     if (shift != g->shift || column >= g->stride || row >= g->allocated_rows)
         QK_TRY(reshape(s, g, column, row, shift, err));
     g->columns = column >= g->columns ? column + 1 : g->columns;
     g->rows = row >= g->rows ? row + 1 : g->rows;
     cell *at = &g->cells[row * g->stride + column];
-    at->pairs += one.pairs;
+    at->weight += one.weight;
     at->sum += one.sum;
     return QK_OK;
 }
@@ -119,10 +137,13 @@ static qk_status find_columns(summing *s, qk_error *err)
     static const char *const IDS[] = {"model", "layer", "q_head"};
     for (size_t i = 0; i < 3; i++)
         QK_TRY(qk__reader_find(s->csv, IDS[i], true, &s->ids[i], err));
-    QK_TRY(qk__reader_find(s->csv, "distance_bin", true, &s->distance, err));
-    QK_TRY(qk__reader_find(s->csv, "lag_bin", true, &s->lag, err));
-    QK_TRY(qk__reader_find(s->csv, "n_pairs", true, &s->pairs, err));
-    return qk__reader_find(s->csv, "ap", true, &s->ap, err);
+    s->row = s->weight = QK__NO_COLUMN;
+    QK_TRY(qk__reader_find(s->csv, s->of->column, true, &s->column, err));
+    if (s->of->row)
+        QK_TRY(qk__reader_find(s->csv, s->of->row, true, &s->row, err));
+    if (s->of->weight)
+        QK_TRY(qk__reader_find(s->csv, s->of->weight, true, &s->weight, err));
+    return qk__reader_find(s->csv, s->of->value, true, &s->value, err);
 }
 
 /* Rows are not kept, so that a file that holds a head twice shows only by the head coming back: rows of a head must be
@@ -137,6 +158,7 @@ static qk_status note_head(summing *s, qk_error *err)
     if (head == s->head)
         return QK_OK;
     s->head = head;
+    s->next = 0;
     sqlite3_bind_int64(s->note, 1, head);
     const int code = sqlite3_step(s->note);
     sqlite3_reset(s->note);
@@ -149,26 +171,49 @@ static qk_status note_head(summing *s, qk_error *err)
     return code == SQLITE_DONE ? QK_OK : qk__sql_fail(s->set->store, code, err);
 }
 
-static qk_status add_row(summing *s, qk_error *err)
+/* Where there are no rows of a grid, a head has one row of the file for each column, in order. */
+static qk_status check_column(summing *s, int64_t column, qk_error *err)
 {
-    int64_t distance, lag, pairs;
-    double ap;
-    QK_TRY(note_head(s, err));
-    QK_TRY(qk__reader_integer(s->csv, s->distance, 0, INT64_MAX, &distance, err));
-    QK_TRY(qk__reader_integer(s->csv, s->lag, INT64_MIN, INT64_MAX, &lag, err));
-    QK_TRY(qk__reader_integer(s->csv, s->pairs, 0, INT64_MAX, &pairs, err));
-    QK_TRY(qk__reader_number(s->csv, s->ap, &ap, err));
-    if (lag < 0) /* keys ahead of the query, where buckets are not in order of position */
+    if (s->of->row || column == s->next++)
         return QK_OK;
+    return qk__fail(err, QK_ERR_INCONSISTENT,
+                    "%s: row %zu is of %s %lld, and %lld is next of model '%.80s', layer %s, "
+                    "query head %s",
+                    qk__reader_path(s->csv), qk__reader_row(s->csv), s->of->column,
+                    (long long)column, (long long)s->next - 1, s->model.name,
+                    qk__reader_text(s->csv, s->ids[1]), qk__reader_text(s->csv, s->ids[2]));
+}
+
+static qk_status grid_of_model(summing *s, grid **g, qk_error *err)
+{
     const size_t model = (size_t)s->model.id;
     if (model >= s->count)
         QK_TRY(add_grids(s, model, err));
-    grid *g = &s->grids[model];
-    if (!g->model && !(g->model = qk__strdup(s->model.name)))
+    *g = &s->grids[model];
+    if (!(*g)->model && !((*g)->model = qk__strdup(s->model.name)))
         return qk__nomem(err);
-    const double counted = isfinite(ap) ? (double)pairs : 0;
-    const cell one = {counted, counted > 0 ? counted * ap : 0};
-    qk_status status = add_cell(s, g, distance, lag, one, err);
+    return QK_OK;
+}
+
+static qk_status add_row(summing *s, qk_error *err)
+{
+    int64_t column, row = 0, weight = 1;
+    double value;
+    grid *g;
+    QK_TRY(note_head(s, err));
+    QK_TRY(qk__reader_integer(s->csv, s->column, 0, INT64_MAX, &column, err));
+    if (s->row != QK__NO_COLUMN)
+        QK_TRY(qk__reader_integer(s->csv, s->row, INT64_MIN, INT64_MAX, &row, err));
+    if (s->weight != QK__NO_COLUMN)
+        QK_TRY(qk__reader_integer(s->csv, s->weight, 0, INT64_MAX, &weight, err));
+    QK_TRY(qk__reader_number(s->csv, s->value, &value, err));
+    QK_TRY(check_column(s, column, err));
+    if (row < 0) /* keys ahead of the query, where buckets are not in order of position */
+        return QK_OK;
+    QK_TRY(grid_of_model(s, &g, err));
+    const double counted = isfinite(value) ? (double)weight : 0;
+    const cell one = {counted, counted > 0 ? counted * value : 0};
+    qk_status status = add_cell(s, g, column, row, one, err);
     return status == QK_OK ? QK_OK
                            : qk__context(err, status, "%s: row %zu", qk__reader_path(s->csv),
                                          qk__reader_row(s->csv));
@@ -179,8 +224,8 @@ static qk_status read_rows(summing *s, qk_error *err)
     qk__store_set *set = s->set;
     for (size_t i = 0; i < set->num_sources; i++) {
         bool more = true;
-        QK_TRY(qk__open_table_file(&set->sources[i], qk__find_table("head_distance.csv"),
-                                   &s->csv, err));
+        QK_TRY(
+            qk__open_table_file(&set->sources[i], qk__find_table(s->of->file), &s->csv, err));
         qk_status status = s->csv ? find_columns(s, err) : QK_OK;
         while (s->csv && status == QK_OK) {
             status = qk__reader_next(s->csv, &more, err);
@@ -199,6 +244,9 @@ static qk_status read_rows(summing *s, qk_error *err)
 /* In tokens; nobody knows where the heads of a model have bins of their own. */
 static qk_status width_of(const summing *s, const grid *g, double *width, qk_error *err)
 {
+    *width = NAN;
+    if (!s->of->row)
+        return QK_OK;
     QK_TRY(qk__sql_number(s->set->store, width, err,
                           "SELECT CASE WHEN min(bucket_width) = max(bucket_width) THEN "
                           "min(bucket_width) END FROM \"%w\".head_metrics WHERE model = %Q",
@@ -207,7 +255,7 @@ static qk_status width_of(const summing *s, const grid *g, double *width, qk_err
     return QK_OK;
 }
 
-/* Cells with pairs, and the last one of all bins that were met. */
+/* Cells with something in them, and the last one of all that were met. */
 static qk_status put_grid(const summing *s, const grid *g, sqlite3_stmt *insert, qk_error *err)
 {
     double width;
@@ -219,12 +267,12 @@ static qk_status put_grid(const summing *s, const grid *g, sqlite3_stmt *insert,
     for (size_t r = 0; r < g->rows; r++)
         for (size_t c = 0; c < g->columns; c++) {
             const cell *at = &g->cells[r * g->stride + c];
-            if (!(at->pairs > 0) && !(r + 1 == g->rows && c + 1 == g->columns))
+            if (!(at->weight > 0) && !(r + 1 == g->rows && c + 1 == g->columns))
                 continue;
             sqlite3_bind_int64(insert, 2, (int64_t)c);
             sqlite3_bind_int64(insert, 3, (int64_t)r);
-            sqlite3_bind_double(insert, 4, at->pairs);
-            sqlite3_bind_double(insert, 5, at->sum / at->pairs); /* NaN is NULL */
+            sqlite3_bind_double(insert, 4, at->weight);
+            sqlite3_bind_double(insert, 5, at->sum / at->weight); /* NaN is NULL */
             int code = sqlite3_step(insert);
             sqlite3_reset(insert);
             if (code != SQLITE_DONE)
@@ -236,9 +284,7 @@ static qk_status put_grid(const summing *s, const grid *g, sqlite3_stmt *insert,
 static qk_status put_grids(const summing *s, qk_error *err)
 {
     sqlite3_stmt *insert;
-    QK_TRY(qk__sql_make(s->set->store, &insert, err,
-                        "INSERT INTO \"%w\".distance_map VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-                        s->set->name));
+    QK_TRY(qk__sql_make(s->set->store, &insert, err, s->of->insert, s->set->name));
     qk_status status = QK_OK;
     for (size_t i = 0; i < s->count && status == QK_OK; i++)
         status = put_grid(s, &s->grids[i], insert, err);
@@ -246,10 +292,12 @@ static qk_status put_grids(const summing *s, qk_error *err)
     return status;
 }
 
-qk_status qk__fill_distance_map(qk__store_table *table, qk_error *err)
+qk_status qk__fill_sums(qk__store_table *table, qk_error *err)
 {
-    summing s = {.set = table->set, .head = -1};
+    summing s = {.of = SUMS, .set = table->set, .head = -1};
     qk__store *t = table->set->store;
+    while (strcmp(s.of->table, table->name) != 0)
+        s.of++;
     for (size_t i = 0; i < table->num_columns; i++)
         table->columns[i].wanted = true;
     qk_status status =
