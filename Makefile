@@ -64,16 +64,16 @@ hf-env: tools/.packages-test
 		cp tests/hf/requirements.txt $(HF_ENV)/ready; }
 	@echo $(HF_ENV)/bin/python
 
-# docs/models.md: every type of transformers, captured or refused. 2 minutes.
+# docs/dev/models.md: every type of transformers, captured or refused. 2 minutes.
 hf-models: test-build
-	@PYTHONPATH=$(BUILD)/python $${QKSCOPE_HF_PYTHON:-$(HF_ENV)/bin/python} tests/hf/hf_models.py --write docs/models.md
+	@PYTHONPATH=$(BUILD)/python $${QKSCOPE_HF_PYTHON:-$(HF_ENV)/bin/python} tests/hf/hf_models.py --write docs/dev/models.md
 
 # The documentation as pages to read from a folder: BUILD/site/index.html. With mkdocs alone, as the tests pin it.
 site: $(BUILD)/mkdocs/ready $(BUILD)/gallery.made
 	@NO_MKDOCS_2_WARNING=1 $(BUILD)/mkdocs/bin/mkdocs build --quiet --site-dir $(abspath $(BUILD))/site
 	@echo $(BUILD)/site/index.html
 
-# The pictures of docs/gallery.md that no other page shows.
+# The pictures of docs/dev/pictures.md that no other page shows.
 $(BUILD)/gallery.made:
 	@$(MAKE) --no-print-directory build
 	@tools/make_gallery.sh && touch $@

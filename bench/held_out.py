@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How good mean queries are on real models: calibrated on one window of --length tokens, checked on the first windows of other texts (docs/export.md).
+"""How good mean queries are on real models: calibrated on one window of --length tokens, checked on the first windows of other texts (docs/howto/export.md).
 Beside them the same numbers read wrongly, of which the correlation has to fall. Prints Markdown.
 `python bench/held_out.py results/real results/gemma3-270m`, folders of `make demo-real` and `make demo-real MODEL=gemma3-270m`, of which only
 fetched/ and passages.jsonl are needed; minutes."""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """How many pages of pure noise claim something, where heads of a layer and neighbouring layers resemble each other:
-the table of docs/report.md.
+the table of docs/dev/validation.md.
 
     PYTHONPATH=tests:tests/report python bench/null_pages.py [--pages 200] [--layers 12,24,48] [--kinds one]
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """How often `compare` calls a difference significant where there is none, of the same texts: two models of one truth, whose texts have offsets and drifts
-of their own that both models share to a part. The table of docs/compare.md. `python bench/paired.py BUILD [--seeds 8]`; minutes."""
+of their own that both models share to a part. The table of docs/dev/validation.md. `python bench/paired.py BUILD [--seeds 8]`; minutes."""
 import argparse
 import csv
 import json

@@ -208,7 +208,7 @@ def allowed(option):
     if option["list"]:
         found.append("`0,2,5-9`")
     if option["value"].startswith("L:H"):
-        found.append("[naming heads](../heads.md#naming-heads)")
+        found.append("[naming heads](../commands.md#naming-heads)")
     unit = f" {option['unit']}" if option["unit"] else ""
     return ", ".join(found) + unit
 
@@ -225,8 +225,8 @@ def reference_row(option):
 def reference(about):
     lines = ["<!-- Made by tools/generate.py; `make reference` makes it anew. -->", "# Options", "",
              "Every option of every command. *In files*: its key in configuration files",
-             "([commands.md](../commands.md#configuration-files), [capture.md](../capture.md)) and study files",
-             "([study.md](../study.md)). All commands have `--quiet`, `--verbose`, `--json`, `--help` and",
+             "([commands](../commands.md#configuration-files), [capture](../capture.md#configuration-files-of-the-original)) and study files",
+             "([studies](../howto/published.md#studies)). All commands have `--quiet`, `--verbose`, `--json`, `--help` and",
              "`--version`, too."]
     for c in about["commands"]:
         lines += ["", f"## {c['name']}", "", f"`qkscope {c['name']} {c['usage']}`", "",

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Makes the pictures of docs/gallery.md anew, all from real models: what `make demo-real` and `make demo`
+# Makes the pictures of docs/dev/pictures.md anew, all from real models: what `make demo-real` and `make demo`
 # capture, which it runs where they have not been. tools/make_gallery.sh
 # The figure of scores needs the published ones, in ../shared (or QKSCOPE_SHARED).
 set -eu

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a model loses without a head, or without a part of it: its loss on texts while heads are changed. docs/ablate.md
+/* What a model loses without a head, or without a part of it: its loss on texts while heads are changed. docs/behaviour.md#ablation
  * has the definitions, with their sources. */
 #ifndef QKSCOPE_ABLATE_H
 #define QKSCOPE_ABLATE_H
@@ -47,7 +47,7 @@ typedef struct qk_ablation_settings {
     /* Of this model, after RoPE, of other texts: directions are its. NULL: none. */
     const char *capture;
     int64_t suffix; /* the last rows of each text alone are changed, >= 2; 0: all of them */
-    bool controls;  /* those that nobody has to ask for: see docs/ablate.md */
+    bool controls;  /* those that nobody has to ask for: see docs/behaviour.md#ablation */
     int draws;      /* random groups beside each group */
     int64_t seed;
     int64_t memory; /* MiB; texts and branches beside one another take about so many */

@@ -41,7 +41,7 @@ typedef enum qk_analyses {
 } qk_analyses;
 
 /* Which position buckets plasticity uses; a number above 1 is so many of equal width.
- * docs/plasticity.md */
+ * docs/methods.md#plasticity */
 enum {
     QK_BUCKETS_AUTO = 0,     /* the capture's if it has at most QK_FEW_BUCKETS, else so many */
     QK_BUCKETS_CAPTURE = -1, /* the capture's, however many */
@@ -267,7 +267,7 @@ typedef struct qk_analysis_results {
 /* Runs the analyses, reading each file once (with --lda or --complement alone, twice), and
  * writes their tables, schema.json and manifest.json into settings->output, unless that is
  * NULL. Tables of other analyses of the same capture stay there; a folder of another capture,
- * or that another run is writing into, is QK_ERR_EXISTS. docs/results.md Returns QK_OK;
+ * or that another run is writing into, is QK_ERR_EXISTS. docs/formats.md#results-folder Returns QK_OK;
  * QK_ERR_PARTIAL when some heads failed or miss their key head (*results are set and the other
  * heads' tables are written); any other status when nothing could be done (*results stay NULL).
  * err then holds the first failure in table order. */
@@ -328,7 +328,7 @@ QK_API void qk_analysis_totals_of(const qk_analysis_results *results,
 
 /* What rotary position embedding (RoPE) does to each head, from captures of the same rows
  * before and after it: position correlations, what each rotary pair holds, and how the mean
- * score depends on distance, predicted from mean vectors and measured. docs/compare-stages.md
+ * score depends on distance, predicted from mean vectors and measured. docs/methods.md#before-and-after-rope
  *
  *     qk_stages_settings settings;
  *     qk_stages_results *results;

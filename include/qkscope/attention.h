@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What heads attend to: sums over rows of attention, from which every number about it follows.
- * docs/attention.md has the definitions, with their sources. */
+ * docs/behaviour.md#attention has the definitions, with their sources. */
 #ifndef QKSCOPE_ATTENTION_H
 #define QKSCOPE_ATTENTION_H
 
@@ -118,7 +118,7 @@ typedef enum qk_attention_number {
     QK_NUM_HEAD_NUMBERS
 } qk_attention_number;
 
-/* What heads are called. A head may have several names, or none. docs/attention.md */
+/* What heads are called. A head may have several names, or none. docs/behaviour.md#attention */
 typedef enum qk_attention_name {
     QK_SINK_HEAD,
     QK_PREVIOUS_TOKEN_HEAD,

@@ -85,7 +85,7 @@ typedef struct qk_capture qk_capture;
 
 /* Finds the heads under root. `prefix` picks one sub-folder when the root holds
  * several captures; NULL looks for the only one. Of packed files the footers are read, which
- * tell their heads (docs/capture-format.md); no other Parquet file is opened. Heads that
+ * tell their heads (docs/formats.md); no other Parquet file is opened. Heads that
  * capture.json, right beside the heads, lists and that are not there are `missing`; those whose
  * packed file cannot be read have a `failure`.
  * Errors: QK_ERR_NOT_FOUND (no such folder, no heads in it), QK_ERR_INCONSISTENT

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What changed from one model to another, head by head: two checkpoints, two sets of texts, two
- * models of one architecture. docs/compare.md */
+ * models of one architecture. docs/howto/compare.md */
 #ifndef QKSCOPE_COMPARE_H
 #define QKSCOPE_COMPARE_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How well a model predicts texts: the loss of each next token. docs/ablate.md#loss */
+/* How well a model predicts texts: the loss of each next token. docs/behaviour.md#loss */
 #ifndef QKSCOPE_LOSS_H
 #define QKSCOPE_LOSS_H
 

@@ -17,7 +17,7 @@ QK_BEGIN_DECLS
 /* ==== models ============================================================================== */
 
 /* A decoder model as it lies on disk: in Hugging Face form (config.json, *.safetensors), or as
- * a GGUF file. docs/model.md
+ * a GGUF file. docs/dev/engine.md#models
  *
  *     qk_model *model;
  *     qk_status status = qk_model_open(&model, "examples/kjv-tiny/step-2004", NULL, &err);
@@ -35,7 +35,7 @@ typedef struct qk_layer_facts {
     bool rope;      /* false: no position embedding here (NoPE) */
     int64_t window; /* tokens a query sees, itself included; 0 = all before it */
     bool sliding; /* layer_types calls it sliding: what the choice of heads looks at, which may
-                     differ from window > 0 (docs/model.md) */
+                     differ from window > 0 (docs/dev/engine.md#models) */
     /* Radians per token, one for each pair of dimensions, 0 for one that does not turn; NULL
      * without RoPE. Where they depend
      * on the length of a text (dynamic, longrope): of a short one. */
@@ -72,7 +72,7 @@ typedef struct qk_model qk_model;
 
 /* path is a folder with config.json and model.safetensors, or model.safetensors.index.json and
  * shards; or a GGUF file, of several the first (NAME-00001-of-00003.gguf).
- * overrides: a JSON object merged into the text model's config (docs/model.md), NULL = none.
+ * overrides: a JSON object merged into the text model's config (docs/dev/engine.md#models), NULL = none.
  * QK_ERR_UNSUPPORTED names an architecture, RoPE type, activation or number format that is not
  * known; QK_ERR_MALFORMED a file that is not what it says; QK_ERR_NOT_FOUND a missing tensor or
  * file; QK_ERR_INCONSISTENT a tensor of another shape than config.json, or the metadata,
@@ -164,7 +164,7 @@ typedef qk_status qk_prefill_loss_sink(void *user, const qk_prefill_losses *loss
                                        qk_error *err);
 
 /* What is changed of one query head, and of nothing beside it: its key head is others' too. Scores are those of the
- * final queries and keys. docs/ablate.md */
+ * final queries and keys. docs/behaviour.md#ablation */
 typedef enum qk_head_change_kind {
     QK_CHANGE_OUTPUT, /* it puts out values [QK_DISTANCE_BINS][head_dim], by the bin of the row; NULL: 0 */
     QK_CHANGE_DIRECTION, /* q -= part u (u.q), u = values [head_dim] of length 1 */
@@ -251,7 +251,7 @@ QK_API int64_t qk_prefill_bytes(const qk_model *model, const qk_prefill_settings
 /* ==== tokenizers ========================================================================== */
 
 /* tokenizer.json of Hugging Face's tokenizers: byte-level BPE and BPE with byte fallback, with
- * the ids that tokenizers gives. docs/model.md lists the parts that are known; others are
+ * the ids that tokenizers gives. docs/dev/engine.md#models lists the parts that are known; others are
  * refused by name. */
 
 typedef struct qk_tokenizer qk_tokenizer;

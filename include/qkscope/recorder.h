@@ -113,7 +113,7 @@ typedef struct qk_recorder_settings {
      * head and kind about `rows` rows are expected, all where there are fewer; beside it, and for
      * QK_SAMPLER_ALL, a min_bucket_size of 0 is a sixteenth of the longest text; for
      * QK_SAMPLER_LOG_UNIFORM 128.
-     * docs/sampling.md */
+     * docs/capture.md#positions */
     qk_sampler sampler;
     int64_t rows;     /* without effect where base_rate is given */
     const char *keep; /* as qk_keep_parse has it; NULL = "rows" */

@@ -18,7 +18,7 @@ QK_BEGIN_DECLS
 
 /* How figures are drawn: formats, theme.
  *
- * Every figure NAME is NAME.svg, with its numbers in NAME.csv: docs/gallery.md */
+ * Every figure NAME is NAME.svg, with its numbers in NAME.csv: docs/figures.md */
 
 typedef enum qk_figure_format {
     QK_FIGURE_PNG = 1 << 0, /* at twice the nominal size; by rsvg-convert, as PDF */
@@ -50,7 +50,7 @@ QK_API bool qk_ramp_color(qk_ramp ramp, double x, unsigned char rgb[3]);
 
 /* ==== reports ============================================================================= */
 
-/* Figures and one self-contained page from a results folder. docs/report.md
+/* Figures and one self-contained page from a results folder. docs/figures.md#the-page
  *
  *     qk_report_settings settings;
  *     qk_report_outcome *outcome;
@@ -61,7 +61,7 @@ QK_API bool qk_ramp_color(qk_ramp ramp, double x, unsigned char rgb[3]);
  * draws results/figures/ and writes results/report.html. */
 
 typedef struct qk_report_settings {
-    const char *results; /* folder with tables (docs/report.md lists which) */
+    const char *results; /* folder with tables (docs/reference/tables.md) */
     const char *output;  /* folder for figures/ and report.html; NULL = results */
     const char *title;   /* NULL = of the study, else made from the models' labels */
     const char *scores; /* CSV of benchmark scores; NULL = scores.csv of the folder, if there */
@@ -106,7 +106,7 @@ typedef struct qk_report_outcome {
  * other status when nothing could be done (*outcome is NULL): QK_ERR_INCONSISTENT for results
  * that are not complete, of two captures, or changed since they were written; QK_ERR_EXISTS
  * while another run is at work there. Until all is drawn, an earlier page and its figures stay.
- * docs/results.md */
+ * docs/formats.md#results-folder */
 QK_API QK_MUST_CHECK qk_status qk_report_write(const qk_report_settings *settings,
                                                qk_report_outcome **outcome, qk_error *err);
 QK_API void qk_report_outcome_free(qk_report_outcome **outcome);
@@ -114,7 +114,7 @@ QK_API void qk_report_outcome_free(qk_report_outcome **outcome);
 /* ==== scatter collages ==================================================================== */
 
 /* Scatter collages: the rows of some heads, projected on two axes, coloured by position; or what the heads
- * attend to in one text. docs/scatter.md */
+ * attend to in one text. docs/figures.md#points-of-heads */
 
 typedef enum qk_scatter_basis {
     QK_BASIS_PCA,        /* two components of the combined PCA, or of one kind's own */

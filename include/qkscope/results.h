@@ -160,7 +160,7 @@ typedef struct qk_head_query {
     const char *results; /* folder of results, or of a study */
     const char *other;   /* folder of results to put beside it, both of one model; NULL: none */
     const char *columns; /* "layer,q_head,r_q"; NULL: what a list mostly has, as far as known */
-    const char *where;   /* condition, docs/heads.md; NULL: all heads */
+    const char *where;   /* condition, docs/sql.md#lists-of-heads; NULL: all heads */
     qk_head_set heads;   /* of these, as far as the condition holds; none named: of all */
     const char *sort; /* column, or abs(column), with "-" before it in descending order; empty
                             values come last. NULL: by model, layer and query head */

@@ -49,7 +49,7 @@ typedef struct qk_head_set {
 } qk_head_set;
 
 /* Parses heads as a command line names them: "2:1,14-23:*", "5" (head 5 of every layer), or "@FILE",
- * a file with one or several of these on each line (docs/heads.md#naming-heads). QK_ERR_ARGUMENT
+ * a file with one or several of these on each line (docs/commands.md#naming-heads). QK_ERR_ARGUMENT
  * names the item that is wrong. Release with qk_head_set_free. */
 QK_API QK_MUST_CHECK qk_status qk_head_set_parse(const char *text, qk_head_set *set,
                                                  qk_error *err);

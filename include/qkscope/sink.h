@@ -17,7 +17,7 @@ QK_BEGIN_DECLS
 /* ==== which rows are kept ================================================================= */
 
 /* Which heads and which positions a capture keeps: bit for bit those of the original tool.
- * docs/sampling.md
+ * docs/capture.md#positions
  *
  *     qk_sampler sampler = {.type = QK_SAMPLER_UNIFORM, .base_rate = 1, .min_bucket_size = 32};
  *     if (qk_sampler_check(&sampler, &err) == QK_OK &&
@@ -86,7 +86,7 @@ QK_API int64_t qk_example_id_of_number(double number);
 
 /* ==== what becomes of them ================================================================ */
 
-/* Rows as they are, or sums that most analyses need no more than, or both. docs/state.md */
+/* Rows as they are, or sums that most analyses need no more than, or both. docs/formats.md#moments */
 typedef struct qk_keep {
     bool rows;    /* every row of the positions that the sampler keeps */
     bool moments; /* their moments, from the vectors as they come: nothing of a row is stored */

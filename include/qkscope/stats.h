@@ -154,14 +154,14 @@ enum { QK_FEW_TEXTS = 8 };
 
 /* How well a linear function of all dimensions tells where a row stands: multiple correlations, cross-fitted.
  * The function is fitted to all groups of texts but one and tells the rows of that one; r is that of what it
- * tells with what is. -1..1; near 0 or below where there is nothing to tell. docs/pca.md#position-anywhere */
+ * tells with what is. -1..1; near 0 or below where there is nothing to tell. docs/methods.md#position-anywhere */
 typedef struct qk_multiple_correlation {
     double position;
     double octave; /* floor(log2(position + 1)) */
 } qk_multiple_correlation;
 
 /* How much the first component is the way to the first tokens of texts, which lie far from all others in
- * many heads: positions 0 to QK_FIRST_TOKENS - 1. docs/pca.md */
+ * many heads: positions 0 to QK_FIRST_TOKENS - 1. docs/methods.md#pca */
 enum { QK_FIRST_TOKENS = 4 };
 typedef struct qk_first_tokens {
     double share;  /* of the variance of queries and keys along PC0 that these rows make up */
@@ -177,7 +177,7 @@ typedef struct qk_first_tokens {
  * The axes and nearly every number follow from qk_moments; the sinusoid along a and the angles in the planes need
  * the rows again.
  *
- * docs/rotation.md has the formulas. Numbers that the data leave undefined are NaN here and
+ * docs/methods.md#rotation-model has the formulas. Numbers that the data leave undefined are NaN here and
  * empty fields in the tables. */
 
 typedef enum qk_b_axis {
@@ -224,11 +224,11 @@ typedef struct qk_rotation {
 /* ==== attention plasticity ================================================================ */
 
 /* Attention plasticity: how often the choice between two keys of one text depends on the
- * query. 0: one of them always wins; 1: a coin toss. docs/plasticity.md has the formulas.
+ * query. 0: one of them always wins; 1: a coin toss. docs/methods.md#plasticity has the formulas.
  *
  * Numbers that the data leave undefined are NaN here and empty fields in the tables. */
 
-/* Where our definition and that of the original tool part; docs/plasticity.md */
+/* Where our definition and that of the original tool part; docs/methods.md#plasticity */
 typedef enum qk_plasticity_convention {
     QK_CONVENTION_EXACT,
     QK_CONVENTION_PUBLISHED, /* vectors oriented by the signs of the mean keys before they are

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A study file (YAML) of many models or checkpoints, and running it: the analyses of each,
- * combined tables, figures and the report in one folder. docs/study.md */
+ * combined tables, figures and the report in one folder. docs/howto/published.md#studies */
 #ifndef QKSCOPE_STUDY_H
 #define QKSCOPE_STUDY_H
 

@@ -669,7 +669,7 @@ def loss(
     """How well a model predicts texts: loss and perplexity over all tokens, by position and by text.
 
     model is a folder, a GGUF file, or "org/name" on the Hugging Face Hub; text a file, a folder, "repeat:64x2:8" for texts
-    that are made, or several of them. The arguments are the options of `qkscope loss`; see docs/ablate.md#loss.
+    that are made, or several of them. The arguments are the options of `qkscope loss`; see docs/behaviour.md#loss.
 
         losses = qkscope.loss("examples/kjv-tiny/step-2004", "examples/kjv-tiny/passages.jsonl")
         losses.perplexity, [text.loss for text in losses.texts]
@@ -744,7 +744,7 @@ def ablate(
     """What a model loses without a head, or without its sense of position: its loss on texts while heads are changed.
     Tables ablation, ablation_heads, ablation_groups and ablation_positions.
 
-    model and text as in loss. The arguments are the options of `qkscope ablate`; see docs/ablate.md. Without `output` the
+    model and text as in loss. The arguments are the options of `qkscope ablate`; see docs/behaviour.md#ablation. Without `output` the
     results are in memory and in a private folder, which goes with them. With it, a run that was stopped goes on when it is
     called again. With `dry_run` there are no tables, and results.forecast says how long it would take.
 
@@ -847,7 +847,7 @@ def study(
     progress: bool | Callable[[str, int, int | None], Any] | None = None,
 ) -> Results:
     """The analyses of every model of a study file, combined tables, figures and the report in `output`. Models whose
-    files and settings did not change since the last run are not computed again; see docs/study.md.
+    files and settings did not change since the last run are not computed again; see docs/howto/published.md#studies.
 
     Returns the combined tables, `models` among them; `failed` has the models that failed, with a PartialWarning. Where
     all failed, PartialError is raised. With `dry_run` nothing is written, and there are no tables.

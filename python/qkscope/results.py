@@ -149,7 +149,7 @@ class Results:
             results.heads_summary("category == 'position-dominated' and probability >= 0.95", sort="-bias_strength",
                                   columns=["layer", "q_head", "r_q", "bias_strength"]).to_pandas()
 
-        where     condition on columns (docs/heads.md); None: all heads
+        where     condition on columns (docs/sql.md#lists-of-heads); None: all heads
         heads     of these, "4:1" or [(2, 1), 5]; None: of all
         sort      column, or "abs(column)"; with "-" before it the largest come first. None: by model, layer and head
         top       the first so many; None: all
@@ -200,7 +200,7 @@ class Results:
 
     @property
     def manifest(self) -> dict[str, Any]:
-        """manifest.json: command line, settings, input files with fingerprints, timings (docs/results.md)."""
+        """manifest.json: command line, settings, input files with fingerprints, timings (docs/formats.md#results-folder)."""
         place = self._whole() / "manifest.json"
         with files_of(place, "run the analysis again"):
             content = place.read_bytes()

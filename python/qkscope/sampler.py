@@ -32,7 +32,7 @@ def list_of_positions(found: Any, count: int) -> memoryview:
 
 @dataclass(frozen=True)
 class Sampler:
-    """Which positions of a text are kept: bit for bit those of `qkscope capture`. docs/sampling.md
+    """Which positions of a text are kept: bit for bit those of `qkscope capture`. docs/capture.md#positions
 
     type             "log_uniform" (buckets double in size), "uniform" (of one size) or "all" (every position)
     base_rate        positions a bucket, more or less; above 0; "all" needs none

@@ -75,7 +75,7 @@ class Sink:
                         sink.put(i, layer, "k", keys[layer])
 
     output          folder of the capture
-    keep            "rows", "moments", "rows,moments", "moments,reservoir=N" or "moments,first=K"; docs/state.md. Each with
+    keep            "rows", "moments", "rows,moments", "moments,reservoir=N" or "moments,first=K"; docs/formats.md#moments. Each with
                     ",attention": also sums over rows of attention, which come by `put_attention`
     groups          of texts, whose moments are apart, for intervals: 2 to 64; 0 = none
     layout          "heads" (a file a head) or "packed" (a file a layer and kind)
@@ -426,7 +426,7 @@ class Sink:
     def put_attention(self, number: int, layer: int, sums: Any, *, rows: Sequence[int],
                       heads: Iterable[int] | None = None) -> None:
         """Takes, with keep="rows,attention" or "moments,attention", sums over rows of the attention of one text and layer
-        (docs/attention.md): of all captured query heads, once.
+        (docs/behaviour.md#attention): of all captured query heads, once.
 
         sums   [heads, row buckets, QK_ATTENTION_SUMS] of float64; rows of positions 0, 1, 2-3, 4-7, ... are a bucket
         rows   how many are summed in each bucket

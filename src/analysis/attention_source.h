@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a run has attention from. docs/attention.md */
+/* Where a run has attention from. docs/behaviour.md#attention */
 #ifndef QK_ANALYSIS_ATTENTION_SOURCE_H
 #define QK_ANALYSIS_ATTENTION_SOURCE_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attention of a head: from the sums that the capture keeps, else from rows that are whole texts; and what is
- * predicted of it. docs/attention.md */
+ * predicted of it. docs/behaviour.md#attention */
 #include "analysis/head_analyses.h"
 
 #include <math.h>

@@ -107,7 +107,7 @@ static qk_status check_captures(const stages *c, qk_error *err)
         return qk__fail(err, QK_ERR_NOT_FOUND,
                         "%s: capture.json has no rope_frequencies, by which rows before RoPE "
                         "are turned: capture both stages with qkscope capture --stage both, or "
-                        "add them (docs/capture-format.md)",
+                        "add them (docs/formats.md)",
                         after_path);
     return QK_OK;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The moments that a capture keeps in place of all rows (docs/state.md), and sums of attention, a file for
+/* The moments that a capture keeps in place of all rows (docs/formats.md#moments), and sums of attention, a file for
  * each layer. run_states.h has what a run does with them. */
 #ifndef QK_ANALYSIS_STATES_H
 #define QK_ANALYSIS_STATES_H

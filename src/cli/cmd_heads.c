@@ -186,7 +186,8 @@ const cli_command cmd_heads = {
         "model each, a row has both: a.r_q is of the first, b.r_q of the second, diff.r_q "
         "the second less the first. --columns r_q is a.r_q and b.r_q.\n\nNumbers are "
         "rounded, except as CSV and JSON. A list is what --heads takes, as it is or as @FILE "
-        "(docs/heads.md). Results that are not complete, or were changed, are refused unless "
+        "(docs/sql.md#lists-of-heads). Results that are not complete, or were changed, are "
+        "refused unless "
         "--force is given.",
     .examples =
         "qkscope heads results\n"

@@ -185,7 +185,7 @@ static int run(cli_call *call)
     qk_study *study;
     qk_error err;
     if (call->count == 0)
-        return cli_usage("which study? Give a YAML file (docs/study.md)");
+        return cli_usage("which study? Give a YAML file (docs/howto/published.md#studies)");
     if (!r->settings.output)
         return cli_usage("where to? Give -o DIR");
     qk_status status = qk_study_load(&study, call->arguments[0], &err);
@@ -207,7 +207,8 @@ const cli_command cmd_study = {
     .description =
         "Analyses every model that a study file lists, and writes joint tables, all figures "
         "and report.html into DIR.\n\nSTUDY.yaml lists the models and where their captures "
-        "lie; docs/study.md says what else it may hold.\n\nWhat did not change since the last "
+        "lie; docs/howto/published.md#studies says what else it may hold.\n\nWhat did not "
+        "change since the last "
         "run is not computed again, so the same command goes on with a run that was stopped.",
     .usual = "output force dry-run no-figures no-html format theme width local-root offline "
              "threads json help",

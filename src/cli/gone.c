@@ -23,7 +23,7 @@ static const struct {
     {"inspect", "offline", "the command without it: it fetches nothing"},
     {"inspect study", "jobs", "hf download --max-workers"},
     {"plot-plasticity", NULL, "qkscope report --figure plasticity-02-profiles"},
-    {"put", NULL, "qkscope-push of the Python package (docs/hub.md)"},
+    {"put", NULL, "qkscope-push of the Python package (docs/howto/published.md#the-hub)"},
     {"repack", NULL, "qkscope capture --layout, or qkscope.write_capture in Python"},
     {"scatter", "complement", "--basis complement"},
     {"scatter", "head layer", "--heads LAYER:HEAD"},

@@ -288,7 +288,8 @@ static qk_status end_page(qk__page *page, const qk__comparing *c, qk_error *err)
         page, "p",
         "Differences are b − a of the same head. Intervals (%.3g %%) are over texts, from the "
         "intervals of a and of b. p-values of all metrics of all heads "
-        "are corrected together (Benjamini and Hochberg). `docs/compare.md` has the formulas.",
+        "are corrected together (Benjamini and Hochberg). `docs/howto/compare.md` has the "
+        "formulas.",
         100 * c->level);
     if (line)
         qk__put(page, "pre[tabindex=0]", "%s", line);

@@ -170,8 +170,7 @@ static qk_status fail_path(const qk__repo *repo, bool model, qk_error *err)
         const qk__model_form *form = model ? qk__model_form_of(qk__file_name(name)) : NULL;
         const char *remedy = form ? form->remedy : NULL;
         qk__set_error(err, QK_ERR_NOT_FOUND, "%s: a file; expected the folder of a %s%s%s",
-                      name,
-                      model ? "model" : "capture, with Parquet files (docs/capture-format.md)",
+                      name, model ? "model" : "capture, with Parquet files (docs/formats.md)",
                       remedy ? "; " : "", remedy ? remedy : "");
         if (remedy) /* which says more than what the file is a part of */
             return QK_ERR_NOT_FOUND;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which keys of config.json are used, refused or without effect, for all architectures or for
- * some. docs/model.md has the rule. The table follows the classes of transformers 5.23.0;
+ * some. docs/dev/engine.md#models has the rule. The table follows the classes of transformers 5.23.0;
  * tests/model/test_config_keys.py compares the two. */
 #include <stdarg.h>
 #include <stdio.h>

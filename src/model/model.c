@@ -373,7 +373,7 @@ static qk_status open_folder(qk_model *model, const char *folder, const char *ov
     return l->prefix ? QK_OK
                      : qk__fail(err, QK_ERR_NOT_FOUND,
                                 "%s: the weights have no tensor model.embed_tokens.weight, nor "
-                                "one of the other names that docs/model.md tells",
+                                "one of the names in docs/dev/engine.md",
                                 folder);
 }
 

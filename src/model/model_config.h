@@ -16,7 +16,7 @@
 #include "model/config_values.h"
 
 /* Reads folder/config.json; overrides is a JSON object merged into the text model's part of it
- * (NULL: none), as docs/model.md says. *hash is the XXH3 of both. Messages name the file and
+ * (NULL: none), as docs/dev/engine.md#models says. *hash is the XXH3 of both. Messages name the file and
  * the key. */
 QK_MUST_CHECK qk_status qk__model_config_read(qk__model_config *config, const char *folder,
                                               const char *overrides, uint64_t *hash,

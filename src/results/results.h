@@ -5,7 +5,7 @@
  *
  * The folder holds any of qk.csv, heads.csv, rotated.csv, head_metrics.csv, head_profile.csv,
  * stages.csv, score_by_distance.csv, attention.csv, attention_profile.csv, in its folder `ablation` ablation_heads.csv, and, from `qkscope study`, models.csv and
- * scores.csv (docs/study.md). A missing table leaves its numbers NaN and its counts 0; rows are
+ * scores.csv (docs/howto/published.md#studies). A missing table leaves its numbers NaN and its counts 0; rows are
  * matched by (model, layer, q_head). */
 #ifndef QK_RESULTS_RESULTS_H
 #define QK_RESULTS_RESULTS_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Heads as they are named: "2:1", "14-23:*", "5", "@FILE" (docs/heads.md#naming-heads). */
+/* Heads as they are named: "2:1", "14-23:*", "5", "@FILE" (docs/commands.md#naming-heads). */
 #ifndef QK_SETTINGS_HEAD_SET_H
 #define QK_SETTINGS_HEAD_SET_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sums over rows of attention to numbers of a head (docs/attention.md): attention_numbers.c;
+/* Sums over rows of attention to numbers of a head (docs/behaviour.md#attention): attention_numbers.c;
  * profiles over distance: attention_profile.c. */
 #ifndef QK_STATS_ATTENTION_NUMBERS_H
 #define QK_STATS_ATTENTION_NUMBERS_H

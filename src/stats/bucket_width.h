@@ -5,7 +5,7 @@
 
 #include <qkscope/stats.h>
 
-/* Tokens, > 0; docs/plasticity.md has the rule. Rows that are left out do not count. */
+/* Tokens, > 0; docs/methods.md#plasticity has the rule. Rows that are left out do not count. */
 double qk__bucket_width(const qk_block *queries, const qk_block *keys);
 
 #endif

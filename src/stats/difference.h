@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The difference of two numbers that each have an interval: its interval and p-value. docs/compare.md */
+/* The difference of two numbers that each have an interval: its interval and p-value. docs/howto/compare.md */
 #ifndef QK_STATS_DIFFERENCE_H
 #define QK_STATS_DIFFERENCE_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What of the scores q.k of a head is of the key alone, and in how many dimensions the rest is. docs/pca.md */
+/* What of the scores q.k of a head is of the key alone, and in how many dimensions the rest is. docs/methods.md#key-and-query */
 #ifndef QK_STATS_INTERACTION_H
 #define QK_STATS_INTERACTION_H
 

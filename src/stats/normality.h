@@ -7,7 +7,7 @@
 
 #include "stats/query_model.h"
 
-/* Sets q_r2_scalar, q_mae_*, resid0_* and noise_* of *out (docs/plasticity.md); nothing else of
+/* Sets q_r2_scalar, q_mae_*, resid0_* and noise_* of *out (docs/methods.md#plasticity); nothing else of
  * it is read or written. `model` is that of these very rows, with its own mirror; no value is
  * NaN or infinite; queries->group is ignored. Coordinates whose variance in the model is 0 have
  * no shape. Only QK_ERR_NOMEM. */

@@ -26,7 +26,7 @@ void qk__rotation_free(qk_rotation **rotation);
  * first_plane + planes - 1. It keeps 16 bytes a row and 8 a row and plane: with very many
  * rows scan the planes in several goes. Of a degenerate rotation nothing is kept. Planes turn at the
  * best of `frequencies` (of the model, radians per token; they must outlive the scan), or with
- * none at the best of a grid; docs/rotation.md. */
+ * none at the best of a grid; docs/methods.md#rotation-model. */
 QK_MUST_CHECK qk_status qk__rotation_scan_create(qk__rotation_scan **scan,
                                                  const qk_rotation *rotation,
                                                  size_t first_plane, size_t planes,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers of a head from its attention rows, written from docs/attention.md."""
+"""Numbers of a head from its attention rows, written from docs/behaviour.md#attention."""
 import numpy as np
 from attention_rows import SHIFT, attention, bin_of, entropy, far_keys, joined, sums_of_text
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attention rows in NumPy, and what is summed of them, written from docs/attention.md."""
+"""Attention rows in NumPy, and what is summed of them, written from docs/behaviour.md#attention."""
 import numpy as np
 
 BINS, OFFSETS = 22, 16

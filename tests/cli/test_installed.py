@@ -73,7 +73,7 @@ def test_everything_is_right_below_the_prefix(installed):
     wanted = ["bin/qkscope", "bin/sniff-qk", "include/qkscope/qkscope.h", "share/man/man1/qkscope.1",
               "share/man/man1/qkscope-capture.1", "share/bash-completion/completions/qkscope.bash",
               "share/zsh/site-functions/_qkscope", "share/fish/vendor_completions.d/qkscope.fish",
-              "share/doc/qkscope/LICENSE", "share/doc/qkscope/README.md", "share/doc/qkscope/docs/pca.md",
+              "share/doc/qkscope/LICENSE", "share/doc/qkscope/README.md", "share/doc/qkscope/docs/methods.md",
               "share/qkscope/examples/kjv-tiny/passages.jsonl", "share/qkscope/studies/smollm3.yaml"]
     assert not set(wanted) - set(found)
     assert sum(name.endswith(".pc") for name in found) == 2 and sum(name.endswith(".a") for name in found) == 2
@@ -85,7 +85,7 @@ def test_everything_is_right_below_the_prefix(installed):
 
 def test_links_of_the_documents_lead_somewhere(installed):
     folder = installed / "opt" / "some-where" / "share" / "doc" / "qkscope"
-    for page in [folder / "README.md", folder / "docs" / "gallery.md"]:
+    for page in [folder / "README.md", folder / "docs" / "dev" / "pictures.md"]:
         links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text())
         assert len(links) > 10 and not [link for link in links if not (page.parent / link).exists()]
 

@@ -150,11 +150,11 @@ def without_times(text):
                                                   ("docs/tutorial.md", add_inputs, 6), ("docs/index.md", add_inputs, 3),
                                                   ("docs/howto/positional-heads.md", add_nothing, 5), ("docs/howto/rope.md", add_nothing, 4),
                                                   ("docs/howto/need-position.md", add_nothing, 2), ("docs/howto/windows.md", add_nothing, 11),
-                                                  ("docs/howto/triattention.md", add_nothing, 3),
+                                                  ("docs/howto/export.md", add_nothing, 3),
                                                   ("docs/howto/training.md", add_steps, 4), ("docs/howto/published.md", add_inputs, 3),
                                                   ("docs/howto/paper.md", add_nothing, 4),
-                                                  ("docs/heads.md", add_nothing, 8), ("docs/sql.md", add_nothing, 2),
-                                                  pytest.param("docs/gallery.md", add_gallery, 6, marks=pytest.mark.test_long)])
+                                                  ("docs/sql.md", add_nothing, 8), ("docs/howto/compare.md", add_inputs, 1),
+                                                  pytest.param("docs/dev/pictures.md", add_gallery, 6, marks=pytest.mark.test_long)])
 def test_every_command_of_a_page(world, page, prepare, least):
     prepare(world)
     ran = 0
@@ -166,7 +166,7 @@ def test_every_command_of_a_page(world, page, prepare, least):
         world.run_as_shown(command.replace("COLUMN", "r_q").replace("FORMAT RESULTS", "kvpress-stats PRE").replace("--for FORMAT", "--for triattention").replace("attention CAPTURE", "attention WHOLE"))  # of every position
         ran += 1
     assert ran >= least
-    if page.startswith("docs/howto/") or page in ("docs/heads.md", "docs/sql.md"):  # a block without a language is what the commands print
+    if page.startswith("docs/howto/") or page == "docs/sql.md":  # a block without a language is what the commands print
         said = without_times(world.said)
         text = re.sub(r"^\$ (.*\\\n)*.*\n", "", (ROOT / page).read_text(), flags=re.M)  # the commands among it
         shown = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.M | re.S)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/gallery.md shows every figure, and everything it names is there. The pictures are made by
+"""docs/dev/pictures.md shows every figure, and everything it names is there. The pictures are made by
 tools/make_gallery.sh."""
 import re
 import subprocess
@@ -9,7 +9,7 @@ import pytest
 from conftest import ROOT
 from figure_files import helper, read_svg
 
-PAGE = ROOT / "docs" / "gallery.md"
+PAGE = ROOT / "docs" / "dev" / "pictures.md"
 PICTURES = ROOT / "docs" / "gallery"
 
 
@@ -19,8 +19,8 @@ def page():
 
 
 def shown(page):
-    """The pictures of the page, by their paths from it; of the site alone, too."""
-    return [a or b for a, b in re.findall(r"!\[[^]]+\]\(([^)]+)\)|<!-- picture: .+: (\S+) -->", page)]
+    """The pictures of the page, by their paths below docs/; of the site alone, too."""
+    return [(a or b).removeprefix("../") for a, b in re.findall(r"!\[[^]]+\]\(([^)]+)\)|<!-- picture: .+: (\S+) -->", page)]
 
 
 def test_every_figure_is_shown(page):

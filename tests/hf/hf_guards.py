@@ -61,7 +61,7 @@ def check_encoder_decoders(out):
                     n_embd=32, n_layer=1, n_head=2, vocab_size=256, add_cross_attention=True))}
     for kind, m in (*models.items(), *decoders.items()):
         refused(lambda m=m: run(out / "c", passages()[:1], of=m.eval()), f"'{kind}' is an encoder-decoder",
-                "docs/models.md", kind=qkscope.DataError)
+                "docs/dev/models.md", kind=qkscope.DataError)
     assert not (out / "c").exists()
     models["bart"].save_pretrained(out / "bart")
     shutil.copy(STEP / "tokenizer.json", out / "bart")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every text decoder type of transformers for which a tiny random model can be built: captured, or refused by name.
 
-    python tests/hf/hf_models.py [--write docs/models.md] [--json FILE] [TYPE ...]
+    python tests/hf/hf_models.py [--write docs/dev/models.md] [--json FILE] [TYPE ...]
 
 It runs in the environment that `make hf-env` makes, and takes about two minutes. Of each type that is captured it
 checks that logits are the same bits with and without; that the vectors are those of the whole model, run as its user
@@ -399,7 +399,7 @@ PAGE = """# Which models of transformers can be captured
 Written by `tests/hf/hf_models.py`, with transformers {version} and torch {torch}: of every type of
 `MODEL_FOR_CAUSAL_LM` a tiny random model is built and captured. {captured} types are captured, {refused} are refused
 by name, and of {unbuilt} no tiny model could be built, so that nothing is said of them. How it is done, and what is
-captured: [transformers.md](transformers.md). Models of images and text, or sound and text, are captured by their text
+captured: [transformers](../transformers.md). Models of images and text, or sound and text, are captured by their text
 decoder; encoder-decoder models are refused, whatever part of them is loaded.
 
 ## Captured
@@ -409,10 +409,10 @@ Of each it was checked, in float32 on the processor, that
 * logits are the same bits with and without capture;
 * captured queries and keys are those of the whole model, run as its user would run it: the largest difference of all
   types is {whole} of the largest number. Every capture begins with this comparison
-  ([how](transformers.md#refused)), which refuses {unlike} of the types here;
+  ([how](../transformers.md#refused)), which refuses {unlike} of the types here;
 * softmax of the captured queries and keys, with the model's own scaling, mask, soft cap, sinks and position bias, is
   the attention that the model computes: the largest difference of a weight is in the table; of means over rows, as
-  [captures of attention](transformers.md#attention) have them, none is above 1e-5;
+  [captures of attention](../transformers.md#attention) have them, none is above 1e-5;
 * chunks of 8 tokens with a cache give the queries and keys of the whole text, where "chunks" says yes; other types run
   a text as a whole;
 * a text beside a longer one gives what it gives alone, where "side by side" says yes; other types run one text at a

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exports of models whose queries have a norm, against transformers' own queries; torch loads them; transformers obeys layer_types
-as far as docs/export.md says."""
+as far as docs/howto/export.md says."""
 import json
 import shutil
 import sys

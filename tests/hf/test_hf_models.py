@@ -13,7 +13,7 @@ from hf_environment import hf_run, once
 
 pytestmark = pytest.mark.test_all
 
-PAGE = (ROOT / "docs" / "models.md").read_text()
+PAGE = (ROOT / "docs" / "dev" / "models.md").read_text()
 # Windows, soft caps, sinks; queries and keys of two parts; pairs side by side; layers without attention; masks that
 # come by name; no RoPE; pairs that do not turn; more calls than one a layer; attention of their own, and none; to an
 # encoder.
@@ -51,7 +51,7 @@ def test_captured(rows, kind):
 @pytest.mark.parametrize("kind", REFUSED)
 def test_refused_by_name(rows, kind):
     assert rows[kind]["state"] == "refused" and f"'{kind}'" in rows[kind]["why"]
-    assert "docs/models.md" in rows[kind]["why"]
+    assert "docs/dev/models.md" in rows[kind]["why"]
 
 
 def test_special_ones(rows):

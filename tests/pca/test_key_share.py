@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""key_share by pairs of keys: what of the difference of two scores the mean query has (docs/pca.md)."""
+"""key_share by pairs of keys: what of the difference of two scores the mean query has (docs/methods.md#pca)."""
 import numpy as np
 import pytest
 from conftest import EXAMPLE, head_pairs, read_csv

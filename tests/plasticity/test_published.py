@@ -128,7 +128,7 @@ def test_both_means_in_either_convention(qkscope, tmp_path):
 
 @pytest.mark.test_all
 def test_differences_have_the_documented_size(qkscope, tmp_path):
-    """docs/plasticity.md gives them for the bundled capture."""
+    """docs/methods.md#plasticity gives them for the bundled capture."""
     ours = run(qkscope, EXAMPLE, tmp_path / "e", convention="exact")
     theirs = run(qkscope, EXAMPLE, tmp_path / "p")
     a, b = ([r["ap_bucket"] for r in t["head_bucket_plasticity.csv"]] for t in (ours, theirs))

@@ -90,7 +90,7 @@ LLAMAS = {"8b": dict(hidden_size=4096, intermediate_size=14336, num_hidden_layer
 
 
 def moment_shapes(heads, d, groups, buckets):
-    """Arrays of one layer and kind, as docs/state.md lists them; all of 8 bytes."""
+    """Arrays of one layer and kind, as docs/formats.md#moments lists them; all of 8 bytes."""
     shapes = dict(heads=(heads,), texts=(heads,), positions=(heads, 2), group=(groups,), mask=(),
                   count=(groups, heads), mean_t=(groups, heads), sum_tt=(groups, heads),
                   mean=(groups, heads, d), sum_xt=(groups, heads, d), sum_xx=(groups, heads, d * (d + 1) // 2))

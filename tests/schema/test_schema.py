@@ -172,7 +172,7 @@ def test_the_page_of_tables_is_up_to_date(qkscope):
 def test_explain(qkscope, schema):
     """A column with its table, unit and page, a table with its columns, all of them; a wrong name with what is meant."""
     said = qkscope("explain", "bias_strength", expect=0).out
-    for words in ("bias_strength (rotated.csv)", "score per token", "docs/rotation.md#how-it-is-computed"):
+    for words in ("bias_strength (rotated.csv)", "score per token", "docs/methods.md"):
         assert words in said
     said = qkscope("explain", "head_profile", expect=0).out
     assert all(f"  {column} " in said for column in names(schema["head_profile.csv"]))
@@ -199,7 +199,7 @@ def test_words_of_the_terminal(qkscope):
         if word != "plane":
             assert qkscope("explain", word, expect=0).out, word
     said = qkscope("explain", "plasticity", expect=0).out
-    assert "averaged over pairs of keys" in said and "method   docs/plasticity.md" in said
+    assert "averaged over pairs of keys" in said and "method   docs/methods.md" in said
     assert "SmolLM2-135M, 8,192 tokens: 0.62\n" in said and "| plasticity (`ap_overall`) | 0.84 | 0.62 |" in typical
     assert "published models, 131,072 tokens: 0.07 to 0.23" in qkscope("explain", "ap_drop", expect=0).out
     found = json.loads(qkscope("explain", "probability", "--json", expect=0).out)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """compare-stages again, in NumPy: every pair of rows one by one, from the definitions in
-docs/compare-stages.md; and captures of rows before and after RoPE."""
+docs/methods.md#before-and-after-rope; and captures of rows before and after RoPE."""
 import json
 
 import numpy as np

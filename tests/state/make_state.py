@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Captures of moments, made from captures of rows with NumPy and pyarrow: the layout and the numbers of docs/state.md,
+"""Captures of moments, made from captures of rows with NumPy and pyarrow: the layout and the numbers of docs/formats.md#moments,
 written without the library."""
 import json
 import re
@@ -68,7 +68,7 @@ def moments_of(x, t):
 
 
 def stack(cells, matrix):
-    """[rows][heads] moments as arrays of docs/state.md."""
+    """[rows][heads] moments as arrays of docs/formats.md#moments."""
     rows, heads, d = len(cells), len(cells[0]), len(cells[0][0][3])
     upper = np.triu_indices(d)
     names = ("count", "mean_t", "sum_tt", "mean", "sum_xt", "sum_xx")

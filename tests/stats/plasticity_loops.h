@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attention plasticity as docs/plasticity.md writes it, in plain loops over all pairs: slow,
+/* Attention plasticity as docs/methods.md#plasticity writes it, in plain loops over all pairs: slow,
  * and nothing shared with the library. */
 #ifndef QK_TESTS_PLASTICITY_LOOPS_H
 #define QK_TESTS_PLASTICITY_LOOPS_H

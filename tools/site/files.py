@@ -53,7 +53,8 @@ def on_page_markdown(markdown, page, **_):
         path = outside(page.file.src_uri, match[2])
         return f"{match[1]}{'../' * page.file.src_uri.count('/')}{target(path)}{match[3]}" if path else match[0]
     def made(match):
-        return f"![{match[1]}]({match[2]})" if (ROOT / "docs" / match[2]).is_file() else ""
+        there = (ROOT / "docs" / page.file.src_uri).parent / match[2]
+        return f"![{match[1]}]({match[2]})" if there.is_file() else ""
     return LINK.sub(moved, PICTURE.sub(made, markdown))
 
 

@@ -50,7 +50,7 @@ def export(format: str, results: Any, output: StrPath, *, force: bool = False, d
     "triattention", "triattention-ggml", "key-means" or "layer-types".
 
     results is a capture (a folder, "org/name" on the Hugging Face Hub, or what qkscope.open returned), or the folder of an
-    ablation, or what qkscope.ablate returned; docs/export.md says which format takes which. output is a folder, which gets
+    ablation, or what qkscope.ablate returned; docs/howto/export.md says which format takes which. output is a folder, which gets
     all files or none.
 
         qkscope.export("kvpress-stats", "capture/pre", "stats")

@@ -182,7 +182,7 @@ DESCRIPTION = """\
 Runs a model over texts and writes a file for another program into DIR: a capture of moments and its export (qkscope capture, qkscope
 export) in one step. MODEL is a folder, a GGUF file, or org/name on the Hugging Face Hub. Without TEXT it reads passages of the King
 James Bible (public domain), some thousand tokens. It says how long it takes before it begins, and in the end how good the file is: on
-a text that it has not seen, how the scores of keys that the file predicts correlate with those that the model has (docs/export.md).
+a text that it has not seen, how the scores of keys that the file predicts correlate with those that the model has (docs/howto/export.md).
 While it works DIR needs room for the rows of one window."""
 EXAMPLES = """examples:
   qkscope calibrate model.gguf --for triattention -o out

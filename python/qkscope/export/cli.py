@@ -15,7 +15,7 @@ from . import FORMATS, export
 
 DESCRIPTION = """\
 Writes what is known of heads as other programs read it, into DIR. RESULTS is a capture of all heads of all layers, with rows or
-moments, or the folder of an ablation (docs/export.md).
+moments, or the folder of an ablation (docs/howto/export.md).
 
 """
 EXAMPLES = """examples:

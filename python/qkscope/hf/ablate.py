@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """ablate: what a transformers model loses without a head, or without a part of it, by whole forwards in which the output of
-its attention function is another one for one query head. docs/ablate.md has the definitions."""
+its attention function is another one for one query head. docs/behaviour.md#ablation has the definitions."""
 from __future__ import annotations
 
 import math
@@ -137,7 +137,7 @@ def ablate(model: Any, tokenizer: Any, texts: Iterable[Any], what: Sequence[str]
     model       any text decoder of transformers with its output layer whose attention can be told (docs/transformers.md)
     tokenizer   its tokenizer; None: texts are sequences of ids
     texts       each is one forward; those of fewer than two tokens are left out
-    what        changes: remove, freeze[:BAND], profile, window:TOKENS[:KEPT], no-sink, uniform (docs/ablate.md);
+    what        changes: remove, freeze[:BAND], profile, window:TOKENS[:KEPT], no-sink, uniform (docs/behaviour.md#ablation);
                 freeze[:BAND]+first is the control in which the first keys keep their scores
     heads       "2:1,14-23:*", or [(2, 1), ...]; None: all
     max_length  tokens of a text, longer ones are cut; None: what the model was made for

@@ -38,7 +38,7 @@ def capture(model: Any, tokenizer: Any, texts: Iterable[str] | str, sink: Sink, 
             capture(model, tokenizer, texts, sink)
 
     model         any text decoder of transformers, loaded as you please: on a device or several, quantised, with any
-                  attention implementation. docs/models.md lists the types.
+                  attention implementation. docs/dev/models.md lists the types.
     tokenizer     its tokenizer
     texts         strings; gone through twice. A generator is read into a list. "repeat:64x4:8:1": texts that are made
                   (docs/capture.md)

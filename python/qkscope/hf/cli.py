@@ -28,7 +28,7 @@ text), a folder (all files below it), a .jsonl or .json file (one text a line, o
 file (one a row).
 
 A run that was stopped is resumed by the same command. The rows are those of `qkscope capture` for the same options.
-docs/models.md says which model types can be captured."""
+docs/dev/models.md says which model types can be captured."""
 EXAMPLES = """examples:
   qkscope-hf org/name --text passages.jsonl -o capture
         about 8,000 rows of each head and kind, drawn evenly; on the GPU where there is one

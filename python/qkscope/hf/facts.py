@@ -17,7 +17,7 @@ TOKENS = 7
 TURNS = ("rope_parameters", "rope_scaling", "rope_theta", "rotary_dim", "rotary_pct", "rotary_emb_base")
 TERMS = ("position_bias", "sinks", "alibi")
 DTYPES = ("float32", "bfloat16", "float16")
-TYPES = "docs/models.md says which model types can be captured"
+TYPES = "docs/dev/models.md says which model types can be captured"
 
 
 @dataclass

@@ -18,7 +18,7 @@ from .hooks import Call, Watch, layer_of
 CROSS = re.compile(r"(^|\.)(encoder_attn|crossattention|cross_attention|EncDecAttention|encoder_decoder_attention)$")
 PASSED = re.compile(r"norm|mlp|dropout|feed|ffn|expert|moe|activation", re.I)
 # Of a head's largest number; of the short types its last bit. Both runs do the same with the same kernels, and of all
-# types of docs/models.md they give the same bits.
+# types of docs/dev/models.md they give the same bits.
 LOOSE = {"float32": 1e-5, "float16": 1e-3, "bfloat16": 8e-3}
 NOISE = 4  # times what two runs of the same differ by: kernels that add up in no order of their own
 
