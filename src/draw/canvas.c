@@ -39,11 +39,15 @@ static void put(qk__canvas *canvas, const char *text)
     put_bytes(canvas, text, strlen(text));
 }
 
-/* Two digits behind the point, those that are 0 left out. */
-static size_t spell(double value, char out[32])
+static long long hundredths_of(double value)
 {
-    double most = 1e7;
-    long long hundredths = llround(100 * (value > most ? most : value > -most ? value : -most));
+    const double most = 1e7;
+    return isfinite(value) ? llround(100 * fmin(fmax(value, -most), most)) : 0;
+}
+
+/* Two digits behind the point, those that are 0 left out. */
+static size_t spell(long long hundredths, char out[32])
+{
     unsigned long long size =
         hundredths < 0 ? 0ULL - (unsigned long long)hundredths : (unsigned long long)hundredths;
     char *end = out + 31, *p = end;
@@ -67,7 +71,7 @@ static size_t spell(double value, char out[32])
 static void put_number(qk__canvas *canvas, double value)
 {
     char text[32];
-    put_bytes(canvas, text, spell(isfinite(value) ? value : 0, text));
+    put_bytes(canvas, text, spell(hundredths_of(value), text));
 }
 
 static void put_color(qk__canvas *canvas, const char *color)
@@ -108,7 +112,7 @@ static void emit(qk__canvas *canvas, const char *format, ...)
 
 /* ---- shapes ----------------------------------------------------------------------------- */
 
-static void put_pen(qk__canvas *canvas, qk__pen pen)
+static void put_paint(qk__canvas *canvas, qk__pen pen)
 {
     if (pen.fill)
         emit(canvas, " fill=\"%c\"", pen.fill);
@@ -119,9 +123,32 @@ static void put_pen(qk__canvas *canvas, qk__pen pen)
              pen.width * canvas->theme->line_width);
     if (pen.dashed)
         put(canvas, " stroke-dasharray=\"5 4\"");
-    if (pen.opacity > 0 && pen.opacity < 1)
-        emit(canvas, " opacity=\"%n\"", pen.opacity);
+}
+
+static void put_pen(qk__canvas *canvas, qk__pen pen)
+{
+    if (!canvas->one_pen) {
+        put_paint(canvas, pen);
+        if (pen.opacity > 0 && pen.opacity < 1)
+            emit(canvas, " opacity=\"%n\"", pen.opacity);
+    }
     put(canvas, "/>\n");
+}
+
+void qk__begin_pen(qk__canvas *canvas, qk__pen pen)
+{
+    put(canvas, "<g stroke-linejoin=\"round\"");
+    put_paint(canvas, pen);
+    if (pen.opacity > 0 && pen.opacity < 1) /* of each shape, not of all together */
+        emit(canvas, " fill-opacity=\"%n\" stroke-opacity=\"%n\"", pen.opacity, pen.opacity);
+    put(canvas, ">\n");
+    canvas->one_pen = true;
+}
+
+void qk__end_pen(qk__canvas *canvas)
+{
+    canvas->one_pen = false;
+    put(canvas, "</g>\n");
 }
 
 void qk__draw_rect(qk__canvas *canvas, double left, double top, double width, double height,
@@ -148,59 +175,116 @@ void qk__draw_line(qk__canvas *canvas, double x0, double y0, double x1, double y
     put_pen(canvas, pen);
 }
 
+/* How far it is to a place from the last one, in whole hundredths, so that nothing adds up; first: of a row of such steps. */
+static void put_step(qk__canvas *canvas, const long long step[2], bool first)
+{
+    for (int i = 0; i < 2; i++) {
+        char text[32];
+        const char *before = i == 0 && first ? "l" : step[i] < 0 ? "" : " ";
+        put(canvas, before);
+        put_bytes(canvas, text, spell(step[i], text));
+    }
+}
+
 void qk__draw_path(qk__canvas *canvas, const double (*points)[2], size_t count, bool closed,
                    qk__pen pen)
 {
-    bool open = false, any = false;
+    long long last[2] = {0, 0};
+    size_t open = 0; /* points since the last gap */
+    bool any = false;
     for (size_t i = 0; i < count; i++) {
-        if (!isfinite(points[i][0]) || !isfinite(points[i][1])) {
-            open = open && closed;
+        const double *at = points[i];
+        if (!isfinite(at[0]) || !isfinite(at[1])) {
+            open = closed ? open : 0;
             continue;
         }
-        emit(canvas, any ? "%s%n %n" : "<path d=\"%s%n %n", open ? "L" : "M", points[i][0],
-             points[i][1]);
-        open = any = true;
+        const long long now[2] = {hundredths_of(at[0]), hundredths_of(at[1])};
+        if (open == 0)
+            emit(canvas, any ? "M%n %n" : "<path d=\"M%n %n", at[0], at[1]);
+        else
+            put_step(canvas, (const long long[2]){now[0] - last[0], now[1] - last[1]},
+                     open == 1);
+        memcpy(last, now, sizeof last);
+        open++;
+        any = true;
     }
     if (!any)
         return;
-    put(canvas, closed ? "Z\"" : "\" stroke-linejoin=\"round\"");
+    put(canvas, closed ? "z\"" : canvas->one_pen ? "\"" : "\" stroke-linejoin=\"round\"");
     put_pen(canvas, pen);
 }
 
-void qk__draw_sign(qk__canvas *canvas, qk__sign sign, double x, double y, double radius,
-                   const char *color, double opacity)
+/* Beside the radius of a disc of about the same area. */
+#define SIDE 0.886 /* half of a square's side */
+#define UP   1.15  /* of a triangle */
+#define TIP  1.25  /* of a diamond */
+
+/* A part of a path about a place, which is filled or, of rings and frames, drawn as a line. A disc is the round ends of a
+ * line without length and a square a line as wide as long: few bytes. */
+static void put_sign(qk__canvas *canvas, qk__sign sign, double x, double y, double r)
 {
-    const double r = radius, side = 0.886 * r, up = 1.15 * r; /* as large as a disc */
-    qk__pen full = {.fill = color, .opacity = opacity};
-    qk__pen line = {.stroke = color, .width = fmax(0.8, 0.3 * r), .opacity = opacity};
-    const double triangle[3][2] = {
-        {x, y - up}, {x + 1.17 * up, y + 0.675 * up}, {x - 1.17 * up, y + 0.675 * up}};
-    const double turned[3][2] = {
-        {x, y + up}, {x + 1.17 * up, y - 0.675 * up}, {x - 1.17 * up, y - 0.675 * up}};
-    const double diamond[4][2] = {
-        {x, y - 1.25 * r}, {x + 1.25 * r, y}, {x, y + 1.25 * r}, {x - 1.25 * r, y}};
-    if (!isfinite(x) || !isfinite(y))
-        return;
+    const double side = SIDE * r, tip = TIP * r, up = UP * r, way = sign == QK__DOWN ? -1 : 1;
     switch (sign) {
     case QK__SQUARE:
-        qk__draw_rect(canvas, x - side, y - side, 2 * side, 2 * side, full);
+        emit(canvas, "M%n %nh%n", x - side, y, 2 * side);
         break;
     case QK__FRAME:
-        qk__draw_rect(canvas, x - side, y - side, 2 * side, 2 * side, line);
+        emit(canvas, "M%n %nh%nv%nh%nz", x - side, y - side, 2 * side, 2 * side, -2 * side);
         break;
     case QK__UP:
-        qk__draw_path(canvas, triangle, 3, true, full);
-        break;
     case QK__DOWN:
-        qk__draw_path(canvas, turned, 3, true, full);
+        emit(canvas, "M%n %nl%n %nh%nz", x, y - way * up, 1.17 * up, way * 1.675 * up,
+             -2.34 * up);
         break;
     case QK__DIAMOND:
-        qk__draw_path(canvas, diamond, 4, true, full);
+        emit(canvas, "M%n %nl%n %n %n %n %n %nz", x, y - tip, tip, tip, -tip, tip, -tip, -tip);
+        break;
+    case QK__RING:
+        emit(canvas, "M%n %na%n %n 0 1 0 %n 0a%n %n 0 1 0 %n 0", x - r, y, r, r, 2 * r, r, r,
+             -2 * r);
         break;
     default:
-        emit(canvas, "<circle cx=\"%n\" cy=\"%n\" r=\"%n\"", x, y, r);
-        put_pen(canvas, sign == QK__RING ? line : full);
+        emit(canvas, "M%n %nh0", x, y);
     }
+}
+
+static qk__pen sign_pen(const qk__canvas *canvas, qk__sign sign, double radius,
+                        const char *color, double opacity)
+{
+    const double unit = canvas->theme->line_width; /* by which put_pen multiplies */
+    qk__pen pen = {.stroke = color, .opacity = opacity};
+    switch (sign) {
+    case QK__DISC:
+        pen.width = 2 * radius / unit;
+        break;
+    case QK__SQUARE:
+        pen.width = 2 * SIDE * radius / unit;
+        break;
+    case QK__RING:
+    case QK__FRAME:
+        pen.width = fmax(0.8, 0.3 * radius);
+        break;
+    default:
+        pen = (qk__pen){.fill = color, .opacity = opacity};
+    }
+    return pen;
+}
+
+void qk__draw_signs(qk__canvas *canvas, qk__sign sign, const double (*places)[2], size_t count,
+                    double radius, const char *color, double opacity)
+{
+    bool any = false;
+    for (size_t i = 0; i < count; i++) {
+        if (!isfinite(places[i][0]) || !isfinite(places[i][1]))
+            continue;
+        put(canvas, any ? "" : "<path d=\"");
+        put_sign(canvas, sign, places[i][0], places[i][1], radius);
+        any = true;
+    }
+    if (!any)
+        return;
+    put(canvas, sign == QK__DISC ? "\" stroke-linecap=\"round\"" : "\"");
+    put_pen(canvas, sign_pen(canvas, sign, radius, color, opacity));
 }
 
 /* Lines that rise from the left and lower edges, cut at the others. */
@@ -396,8 +480,8 @@ qk_status qk__canvas_write(const qk__canvas *canvas, double width, double height
 {
     char wide[32], high[32], size[128];
     const double scale = millimetres > 0 ? millimetres / width : 1;
-    wide[spell(millimetres > 0 ? millimetres : width, wide)] = 0;
-    high[spell(scale * height, high)] = 0;
+    wide[spell(hundredths_of(millimetres > 0 ? millimetres : width), wide)] = 0;
+    high[spell(hundredths_of(scale * height), high)] = 0;
     const char *unit = millimetres > 0 ? "mm" : "";
     snprintf(size, sizeof size, " width=\"%s%s\" height=\"%s%s\"", wide, unit, high, unit);
     return put_whole(canvas, width, height, size, false, out, err);

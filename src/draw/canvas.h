@@ -17,6 +17,7 @@
 typedef struct qk__canvas {
     const qk__theme *theme;
     qk__buffer body;
+    bool one_pen; /* of a group of shapes (qk__begin_pen) */
     qk_status status;
     qk_error err;
 } qk__canvas;
@@ -42,9 +43,13 @@ void qk__draw_line(qk__canvas *canvas, double x0, double y0, double x1, double y
 /* Through the points; one that is not finite is a gap. closed: an area, which has no gaps. */
 void qk__draw_path(qk__canvas *canvas, const double (*points)[2], size_t count, bool closed,
                    qk__pen pen);
-/* All signs have about the area of a disc of that radius. */
-void qk__draw_sign(qk__canvas *canvas, qk__sign sign, double x, double y, double radius,
-                   const char *color, double opacity);
+/* All signs have about the area of a disc of that radius. They are one shape: where they lie on each other, they are no
+ * more opaque. A place that is not finite has none. */
+void qk__draw_signs(qk__canvas *canvas, qk__sign sign, const double (*places)[2], size_t count,
+                    double radius, const char *color, double opacity);
+/* What is drawn between these has that pen, whatever it says, and takes fewer bytes. */
+void qk__begin_pen(qk__canvas *canvas, qk__pen pen);
+void qk__end_pen(qk__canvas *canvas);
 /* Grey with hatches, as no colour of a ramp is. */
 void qk__draw_hatched(qk__canvas *canvas, double left, double top, double width, double height);
 /* A PNG; sharp: its pixels are cells with edges. */

@@ -299,21 +299,28 @@ void qk__draw_bar(const qk__plot *plot, double x0, double x1, double y0, double 
         qk__draw_rect(plot->canvas, fmin(a, b), fmin(c, d), fabs(b - a), fabs(d - c), pen);
 }
 
-void qk__draw_points(const qk__plot *plot, const double *x, const double *y, size_t count,
-                     qk__sign sign, double radius, const char *color, double opacity)
-{
-    for (size_t i = 0; i < count; i++)
-        if (is_between(share_of(&plot->x, x[i])) && is_between(share_of(&plot->y, y[i])))
-            qk__draw_sign(plot->canvas, sign, qk__at_x(plot, x[i]), qk__at_y(plot, y[i]),
-                          radius, color, opacity);
-}
-
 static double (*places(const qk__plot *plot, size_t count))[2]
 {
     double(*points)[2] = qk__calloc(count + 1, sizeof *points);
     if (!points && plot->canvas->status == QK_OK)
         plot->canvas->status = qk__nomem(&plot->canvas->err);
     return points;
+}
+
+void qk__draw_points(const qk__plot *plot, const double *x, const double *y, size_t count,
+                     qk__sign sign, double radius, const char *color, double opacity)
+{
+    double(*points)[2] = places(plot, count);
+    for (size_t i = 0; points && i < count; i++) {
+        const bool inside =
+            is_between(share_of(&plot->x, x[i])) && is_between(share_of(&plot->y, y[i]));
+        points[i][0] = inside ? qk__at_x(plot, x[i]) : NAN;
+        points[i][1] = qk__at_y(plot, y[i]);
+    }
+    if (points)
+        qk__draw_signs(plot->canvas, sign, (const double(*)[2])points, count, radius, color,
+                       opacity);
+    free(points);
 }
 
 void qk__draw_curve(const qk__plot *plot, const double *x, const double *y, size_t count,

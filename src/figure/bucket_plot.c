@@ -12,30 +12,42 @@ enum { CURVE = 1, HEADS, LAYER, Q_HEAD, POSITION = 6, PLASTICITY };
 enum { FEW_BUCKETS = 20 };
 #define MEAN 4611686018427387904.0
 
-/* The mean is the last. */
 static void put_curve(qk__figure *figure, const qk__found *rows, const qk__plot *plot,
-                      double opacity)
+                      const char *name, qk__pen pen)
 {
-    const bool mean = qk__number_in(rows, 0, CURVE) == MEAN;
-    const qk__theme *theme = figure->theme;
-    const char *name =
-        mean ? "mean"
-             : qk__figure_format(figure, "layer %.0f, head %.0f", qk__number_in(rows, 0, LAYER),
-                                 qk__number_in(rows, 0, Q_HEAD));
-    double *x = qk__figure_alloc(figure, 2 * rows->count, sizeof *x), *y = x + rows->count;
-    for (size_t i = 0; x && i < rows->count; i++) {
+    double *x = qk__figure_alloc(figure, rows->count + 1, sizeof *x);
+    double *y = qk__figure_alloc(figure, rows->count + 1, sizeof *y);
+    if (!x || !y)
+        return;
+    for (size_t i = 0; i < rows->count; i++) {
         x[i] = qk__number_in(rows, i, POSITION);
         y[i] = qk__number_in(rows, i, PLASTICITY);
         qk__tell_point(figure, NULL, name, x[i], y[i]);
     }
-    if (!x)
-        return;
-    qk__draw_curve(plot, x, y, rows->count,
-                   (qk__pen){.stroke = mean ? theme->k : theme->muted,
-                             .width = mean ? 2.5 : 0.7,
-                             .opacity = mean ? 0 : opacity});
-    if (mean && rows->count <= FEW_BUCKETS)
-        qk__draw_points(plot, x, y, rows->count, QK__DISC, 2.4 * qk__em(figure), theme->k, 0);
+    qk__draw_curve(plot, x, y, rows->count, pen);
+    if (pen.stroke == figure->theme->k && rows->count <= FEW_BUCKETS)
+        qk__draw_points(plot, x, y, rows->count, QK__DISC, 2.4 * qk__em(figure), pen.stroke, 0);
+}
+
+/* Those of heads, then the mean. */
+static void put_curves(qk__figure *figure, const qk__found *rows, const qk__plot *plot,
+                       double opacity)
+{
+    const qk__pen faint = {.stroke = figure->theme->muted, .width = 0.7, .opacity = opacity};
+    size_t i = 0;
+    qk__begin_pen(&figure->canvas, faint);
+    while (i < rows->count && qk__number_in(rows, i, CURVE) != MEAN) {
+        const qk__found curve = qk__same_in(rows, i, CURVE);
+        put_curve(figure, &curve, plot,
+                  qk__figure_format(figure, "layer %.0f, head %.0f",
+                                    qk__number_in(&curve, 0, LAYER),
+                                    qk__number_in(&curve, 0, Q_HEAD)),
+                  faint);
+        i += curve.count;
+    }
+    qk__end_pen(&figure->canvas);
+    const qk__found mean = {rows->of, rows->first + i, rows->count - i};
+    put_curve(figure, &mean, plot, "mean", (qk__pen){.stroke = figure->theme->k, .width = 2.5});
 }
 
 /* From 0, unless there are positions on its other side. */
@@ -93,11 +105,7 @@ void qk__build_profiles(qk__figure *figure, const qk__subject *subject)
     qk__number_tics(&plot, QK__LEFT, 40 * em, 0.2,
                     (qk__tic_style){.length = 4 * em, .grid = true});
     qk__begin_marks(&plot);
-    for (size_t i = 0; i < rows->count;) {
-        const qk__found curve = qk__same_in(rows, i, CURVE);
-        put_curve(figure, &curve, &plot, opacity);
-        i += curve.count;
-    }
+    put_curves(figure, rows, &plot, opacity);
     qk__end_marks(&plot);
     qk__draw_sides(&plot, 1u << QK__BELOW | 1u << QK__LEFT);
 }

@@ -47,7 +47,8 @@ static void put_sample(qk__figure *figure, const qk__entry *entry, double x, dou
     else if (entry->sign == QK__LINE)
         qk__draw_line(canvas, x - 16 * em, y, x + 6 * em, y, line);
     else
-        qk__draw_sign(canvas, (qk__sign)entry->sign, x, y, 4.2 * em, entry->color, 0);
+        qk__draw_signs(canvas, (qk__sign)entry->sign, &(const double[2]){x, y}, 1, 4.2 * em,
+                       entry->color, 0);
 }
 
 void qk__put_legend(qk__figure *figure, const qk__legend *legend, double x, double y)

@@ -130,9 +130,11 @@ static void put_cell_image(qk__figure *figure, const qk__map *map, const qk__plo
     bool dark;
     qk_status status = qk__bitmap_make(&bitmap, SIDE * map->columns, SIDE * map->rows, &err);
     const qk__scale *s = &map->scale;
-    bitmap.count = STEPS + 2;
-    for (int c = 0; status == QK_OK && c <= STEPS; c++) {
-        unsigned color = qk__scale_color(s, qk__bar_value(s, (double)c / STEPS), &dark);
+    const int last = s->categories ? QK_NUM_CATEGORIES - 1 : STEPS;
+    bitmap.count = (size_t)last + 2;
+    for (int c = 0; status == QK_OK && c <= last; c++) {
+        unsigned color =
+            qk__scale_color(s, s->categories ? c : qk__bar_value(s, (double)c / STEPS), &dark);
         for (int k = 0; k < 3; k++)
             bitmap.colors[c + 1][k] = (uint8_t)(color >> (16 - 8 * k));
     }
@@ -143,7 +145,7 @@ static void put_cell_image(qk__figure *figure, const qk__map *map, const qk__plo
             double value = map->values[row * map->columns + x / SIDE];
             if (isfinite(value))
                 bitmap.pixels[y * bitmap.width + x] =
-                    (uint8_t)(1.5 + STEPS * qk__bar_share(s, value));
+                    (uint8_t)(1.5 + (s->categories ? value : STEPS * qk__bar_share(s, value)));
         }
     if (status == QK_OK)
         status = qk__png_write(&bitmap, &png, &err);
@@ -155,7 +157,7 @@ static void put_cell_image(qk__figure *figure, const qk__map *map, const qk__plo
     qk__bitmap_free(&bitmap);
 }
 
-/* Categories beside each other are told apart by a gap, numbers by their colours. */
+/* Categories beside each other are told apart by a gap where there is room for it, numbers by their colours. */
 static void draw_cells(qk__figure *figure, const qk__map *map, const qk__plot *plot)
 {
     const size_t cells = map->rows * map->columns;
@@ -385,8 +387,7 @@ void qk__draw_maps(qk__figure *figure, qk__maps *all)
     for (size_t i = 0; i < all->count; i++)
         cells += all->maps[i].rows * all->maps[i].columns;
     for (size_t i = 0; i < all->count; i++)
-        all->maps[i].image =
-            cells > MANY_CELLS && !all->maps[i].scale.categories && !all->maps[i].pairs;
+        all->maps[i].image = cells > MANY_CELLS && !all->maps[i].pairs;
     qk__begin_sheet(figure, &all->sheet);
     if (all->hatched)
         tell_hatched(figure, all->hatched);

@@ -237,19 +237,19 @@ static void put_layers(const qk__plot *plot, const collage *c, const qk__scatter
                 continue;
             const uint8_t tint = tint_of_point(&c->tints, p);
             const uint8_t *rgb = c->tints.colors[tint];
-            const double r = layers[l].size * radius, x = qk__at_x(plot, p->x),
-                         y = qk__at_y(plot, p->y);
+            const double r = layers[l].size * radius;
+            const double at[2] = {qk__at_x(plot, p->x), qk__at_y(plot, p->y)};
             char color[8];
             if (bitmap)
-                qk__bitmap_sign(bitmap, layers[l].sign, dots * (x - plot->left),
-                                dots * (y - plot->top), dots * r, tint);
+                qk__bitmap_sign(bitmap, layers[l].sign, dots * (at[0] - plot->left),
+                                dots * (at[1] - plot->top), dots * r, tint);
             else
-                qk__draw_sign(plot->canvas, layers[l].sign, x, y, r,
-                              p->is_background ? plot->canvas->theme->grid
-                                               : qk__hex((unsigned)rgb[0] << 16 |
-                                                             (unsigned)rgb[1] << 8 | rgb[2],
-                                                         color),
-                              0);
+                qk__draw_signs(plot->canvas, layers[l].sign, &at, 1, r,
+                               p->is_background ? plot->canvas->theme->grid
+                                                : qk__hex((unsigned)rgb[0] << 16 |
+                                                              (unsigned)rgb[1] << 8 | rgb[2],
+                                                          color),
+                               0);
         }
 }
 

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json_build.h"
+#include "base/number.h"
 #include "base/parse_number.h"
 #include "figure/scatter_figure.h"
 #include "report/picture.h"
@@ -18,9 +19,10 @@
 
 enum {
     MAX_FILE = 8 << 20, /* of numbers */
-    ROOM = 1 << 20,     /* bytes that all of them take on the page */
+    ROOM = 3 << 18,     /* bytes that all of them take on the page */
     MAX_PANELS = 64,    /* of a collage */
     DIGITS = 5,
+    FLOAT_DIGITS = 7,
 };
 
 static qk_status read_beside(const char *folder, const char *name, const char *ending,
@@ -39,17 +41,60 @@ typedef struct room {
     size_t packed, file;
 } room;
 
+/* A field of such a file, and what ends it. Numbers get the digits that those of heads have on the page, which a float
+ * tells. */
+static qk_status put_field(qk__buffer *out, const char *field, size_t size, qk_error *err)
+{
+    char text[32], brief[32];
+    double value;
+    snprintf(text, sizeof text, "%.*s", (int)size, field);
+    if (size > FLOAT_DIGITS && size < sizeof text && memchr(text, '.', size) &&
+        qk__parse_number(text, &value)) {
+        qk__print_plain(brief, sizeof brief, "%.*g", FLOAT_DIGITS, value);
+        field = brief;
+        size = strlen(brief);
+    }
+    return qk__buffer_append(out, field, size, err);
+}
+
+static qk_status shorten_numbers(const qk__buffer *file, qk__buffer *out, qk_error *err)
+{
+    const char *p = (const char *)file->data, *end = p + file->size;
+    for (size_t size; p < end; p += size) {
+        size = 0;
+        if (*p == '"') /* a text: on to the next separator behind a quote */
+            do
+                size++;
+            while (p + size < end && p[size] != '"');
+        while (p + size < end && !strchr(",\n", p[size]))
+            size++;
+        QK_TRY(put_field(out, p, size, err));
+        if (p + size < end)
+            QK_TRY(qk__buffer_append(out, p + size++, 1, err));
+    }
+    return QK_OK;
+}
+
+static qk_status deflate_file(const qk__buffer *file, qk__buffer *packed)
+{
+    uLongf size = compressBound(file->size);
+    QK_TRY(qk__buffer_reserve(packed, size, NULL));
+    packed->size = compress(packed->data, &size, file->data, file->size) == Z_OK ? size : 0;
+    return packed->size > 0 ? QK_OK : QK_ERR_NOMEM;
+}
+
 /* The file in zlib's format, as base64; NULL where it is not there or does not fit. */
 static char *pack_file(qk__page *page, const char *folder, const char *name, room *left)
 {
-    qk__buffer file = {0}, packed = {0};
+    qk__buffer file = {0}, brief = {0}, packed = {0};
     char *text = NULL;
     qk_status status = read_beside(folder, name, "csv", &file);
     if (status == QK_OK && file.size < left->file) {
-        uLongf size = compressBound(file.size);
-        status = qk__buffer_reserve(&packed, size, NULL);
-        if (status == QK_OK && compress(packed.data, &size, file.data, file.size) == Z_OK)
-            text = qk__base64(packed.data, size);
+        status = shorten_numbers(&file, &brief, NULL);
+        if (status == QK_OK)
+            status = deflate_file(&brief, &packed);
+        if (status == QK_OK)
+            text = qk__base64(packed.data, packed.size);
     }
     if (text && strlen(text) > left->packed) {
         left->file = file.size;
@@ -60,6 +105,7 @@ static char *pack_file(qk__page *page, const char *folder, const char *name, roo
     if (status == QK_ERR_NOMEM)
         qk__page_nomem(page);
     qk__buffer_free(&packed);
+    qk__buffer_free(&brief);
     qk__buffer_free(&file);
     return text;
 }

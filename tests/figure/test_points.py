@@ -26,10 +26,11 @@ def test_every_head_is_a_point_of_its_group(cross, name, columns):
                 expected[family if name.startswith("pca") else head["category"] or "no category"] += 1
                 places.add((head[columns[0]], head[columns[1]]))
     assert {(row["x"], row["y"]) for row in cross.told(name)} == places
-    legend = Picture(cross.figures / name).legend()
-    picture = Picture(cross.figures / name)
-    drawn = Counter(e.get("fill") for e in picture.root.iter() if e.get("opacity") == "0.5")
-    drawn += Counter(e.get("stroke") for e in picture.root.iter() if e.get("opacity") == "0.5" and e.get("fill") == "none")
+    picture, drawn = Picture(cross.figures / name), Counter()
+    legend = picture.legend()
+    for shape, color in zip(picture.shapes("path"), picture.colors("path"), strict=True):
+        if shape.get("opacity") == "0.5":
+            drawn[color] += shape["d"].count("M")
     assert {group: drawn[legend[f"{group} ({count})"]] for group, count in expected.items()} == dict(expected) and len(expected) >= 3
     assert {f"{group} ({count})" for group, count in expected.items()} <= set(cross.labels(name))
 

@@ -22,14 +22,30 @@ function addColumn(column) {
   COLUMNS.set(column.name, column);
 }
 
-// A list, or base64 of little-endian floats, of which seven digits count.
+const POWERS = Array.from({ length: 23 }, (_, k) => Number(`1e${k}`));
+
+// The decimal number of seven digits that a float stands for. toPrecision would take a third of the time in which a large page opens.
+function ofFloat(value) {
+  if (!value) return value;
+  const power = POWERS[6 - Math.floor(Math.log10(Math.abs(value)))];
+  return power ? Math.round(value * power) / power : Number(value.toPrecision(7));
+}
+
+// Loops, which are faster than Uint8Array.from: a large page has a million of these bytes.
+function bytesOf(base64) {
+  const text = atob(base64);
+  const bytes = new Uint8Array(text.length);
+  for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
+  return bytes;
+}
+
+// A list, or base64 of little-endian floats.
 function numbers(values) {
-  if (typeof values === "string") {
-    const view = new DataView(Uint8Array.from(atob(values), (c) => c.charCodeAt(0)).buffer);
-    return Float64Array.from({ length: view.byteLength / 4 }, (_, i) => Number(view.getFloat32(4 * i, true).toPrecision(7)));
-  }
-  const out = new Float64Array(values.length);
-  for (let i = 0; i < values.length; i++) out[i] = values[i] === null ? NaN : values[i];
+  const packed = typeof values === "string";
+  const view = packed ? new DataView(bytesOf(values).buffer) : null;
+  const out = new Float64Array(packed ? view.byteLength / 4 : values.length);
+  for (let i = 0; i < out.length; i++)
+    out[i] = packed ? ofFloat(view.getFloat32(4 * i, true)) : values[i] === null ? NaN : values[i];
   return out;
 }
 

@@ -34,10 +34,6 @@ async function savePng(name, picture) {
   canvas.toBlob((blob) => save(`${name}.png`, blob, "image/png"));
 }
 
-function bytesOf(base64) {
-  return Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
-}
-
 async function savePacked(name, base64) {
   const stream = new Blob([bytesOf(base64)]).stream().pipeThrough(new DecompressionStream("deflate"));
   save(name, await new Response(stream).blob(), "text/plain;charset=utf-8");

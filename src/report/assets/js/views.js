@@ -169,7 +169,7 @@ class PointPlot extends Plot {
   constructor(axes, names, label, [x0, x1, y0, y1, packed]) {
     super(axes, names, label);
     this.edges = [x0, x1, y0, y1];
-    this.points = Uint8Array.from(atob(packed), (c) => c.charCodeAt(0));
+    this.points = bytesOf(packed);
     this.cloud = make("canvas", { className: "light cloud" });
     this.box.append(this.cloud);
   }
