@@ -10,7 +10,7 @@
  * all heads. */
 enum { CURVE = 1, HEADS, LAYER, Q_HEAD, POSITION = 6, PLASTICITY };
 enum { FEW_BUCKETS = 20 };
-#define MEAN 4611686018427387904.0
+#define MEAN 4398046511104.0
 
 static void put_curve(qk__figure *figure, const qk__found *rows, const qk__plot *plot,
                       const char *name, qk__pen pen)

@@ -6,155 +6,11 @@
 #include <string.h>
 
 #include "draw/text.h"
-#include "figure/families.h"
+#include "figure/cloud.h"
 #include "figure/milestones.h"
 
 /* Width of a family in the legend, beside its type; pixels of notes, and of panels. */
-enum { MAX_GROUP = 22, NOTE = 20, PLANE = 600, PANEL = 270, LAYERS = 32 };
-
-/* All that the panels of a figure share. */
-typedef struct cloud {
-    qk__families families;
-    qk__sheet sheet;
-    qk__power power[2];
-    bool plane;    /* both numbers are correlations: one range, with guides */
-    bool one_axis; /* numbers stand along the left and the lower edge alone */
-    bool by_category;
-    double size; /* of points */
-} cloud;
-
-/* ---- numbers ---------------------------------------------------------------------------- */
-
-/* Of a head whose category no table tells, too. */
-static const char *color_of_category(const qk__figure *figure, int category)
-{
-    return category < QK_NUM_CATEGORIES ? qk__category_color(figure->theme, category)
-                                        : figure->theme->muted;
-}
-
-static int category_or_none(const qk__found *rows, size_t row)
-{
-    const int category = qk__category_in(rows, row, QK__CATEGORY_NAME);
-    return category >= 0 ? category : QK_NUM_CATEGORIES;
-}
-
-/* The first number of a head, and the second. */
-static double value_in(const qk__found *rows, size_t row, int which)
-{
-    return qk__number_in(rows, row, QK__FIRST_SERIES + (size_t)which);
-}
-
-/* Of points: their models, or their categories. */
-static size_t count_kinds(const cloud *c, const qk__family *family)
-{
-    return c->by_category ? QK_NUM_CATEGORIES + 1 : family->count;
-}
-
-/* A point, and of which kind it is. */
-typedef struct head_point {
-    double x, y;
-    size_t kind;
-} head_point;
-
-static head_point find_point(qk__figure *figure, const cloud *c, const qk__family *family,
-                             size_t m, const qk__found *rows, size_t row)
-{
-    const int category = category_or_none(rows, row);
-    const head_point point = {value_in(rows, row, 0), value_in(rows, row, 1),
-                              c->by_category ? (size_t)category : m};
-    const char *of = c->by_category && category < QK_NUM_CATEGORIES
-                         ? qk_category_name((qk_category)category)
-                         : qk__figure_escape(figure, family->models[m]->label);
-    qk__tell_point(figure, *family->name ? qk__figure_escape(figure, family->name) : NULL, of,
-                   point.x, point.y);
-    return point;
-}
-
-/* Those of a kind among some points; x and y: room for them. */
-static void put_kind(qk__figure *figure, const cloud *c, const qk__plot *plot,
-                     const qk__family *family, size_t kind, const head_point *points,
-                     size_t count, double *x, double *y)
-{
-    const qk__families *all = &c->families;
-    size_t found = 0;
-    char color[8];
-    for (size_t i = 0; i < count; i++) {
-        x[found] = points[i].x;
-        y[found] = points[i].y;
-        found += points[i].kind == kind;
-    }
-    if (c->by_category)
-        snprintf(color, sizeof color, "%s", color_of_category(figure, (int)kind));
-    else
-        qk__model_color(figure, all, family, kind, color);
-    const qk__sign sign =
-        c->by_category ? qk__series_sign((int)kind) : qk__model_sign(all, family, kind);
-    qk__draw_points(plot, x, y, found, sign, 4.2 * c->size * qk__em(figure), color, 0.5);
-}
-
-/* Points in the order in which they are drawn: models take turns, so that none covers the others. Returns how many. */
-static size_t list_points(qk__figure *figure, const cloud *c, const qk__family *family,
-                          head_point *points)
-{
-    size_t most = 0, count = 0;
-    qk__found *rows = qk__figure_alloc(figure, family->count + 1, sizeof *rows);
-    for (size_t m = 0; rows && m < family->count; m++) {
-        rows[m] = qk__rows_in(&c->families, family->models[m]);
-        most = rows[m].count > most ? rows[m].count : most;
-    }
-    for (size_t turn = 0; turn < most; turn++)
-        for (size_t m = 0; m < family->count; m++) {
-            size_t h = turn * rows[m].count / most;
-            if ((turn + 1) * rows[m].count / most != h)
-                points[count++] = find_point(figure, c, family, m, &rows[m], h);
-        }
-    return count;
-}
-
-/* In layers, a shape for each kind of points: where points of one shape lie on each other, they look like one, and a
- * shape for each point would make megabytes. */
-static void put_cloud(qk__figure *figure, const cloud *c, const qk__plot *plot,
-                      const qk__family *family)
-{
-    const size_t room = c->families.subject->all.count + 1;
-    head_point *points = qk__figure_alloc(figure, room, sizeof *points);
-    double *x = qk__figure_alloc(figure, 2 * room, sizeof *x);
-    if (!points || !x)
-        return;
-    const size_t count = list_points(figure, c, family, points);
-    for (size_t layer = 0; layer < LAYERS; layer++) {
-        const size_t first = layer * count / LAYERS, end = (layer + 1) * count / LAYERS;
-        for (size_t kind = 0; kind < count_kinds(c, family); kind++)
-            put_kind(figure, c, plot, family, kind, points + first, end - first, x, x + room);
-    }
-}
-
-/* Of both numbers. */
-static void widen_to_family(const qk__families *all, const qk__family *family, qk__range r[2])
-{
-    for (size_t m = 0; m < family->count; m++) {
-        const qk__found rows = qk__rows_in(all, family->models[m]);
-        for (size_t i = 0; i < 2 * rows.count; i++)
-            qk__range_add(&r[i % 2], value_in(&rows, i / 2, i % 2));
-    }
-}
-
-/* Pearson r over the heads of some models. */
-static double pearson(qk__figure *figure, const qk__families *all,
-                      const qk__result_model *const *models, size_t num_models)
-{
-    size_t count = 0;
-    const size_t most = all->subject->all.count + 1;
-    double *x = qk__figure_alloc(figure, 2 * most, sizeof *x);
-    for (size_t m = 0; x && m < num_models; m++) {
-        const qk__found rows = qk__rows_in(all, models[m]);
-        for (size_t i = 0; i < rows.count; i++, count++) {
-            x[count] = value_in(&rows, i, 0);
-            x[most + count] = value_in(&rows, i, 1);
-        }
-    }
-    return x ? qk__fit_line(x, x + most, count).r : NAN;
-}
+enum { MAX_GROUP = 22, NOTE = 20, PLANE = 600, PANEL = 270 };
 
 /* "r = −0.65", or that there is none. */
 static void describe_r(double r, char out[64])
@@ -175,14 +31,14 @@ static double lowest_shown(qk__range r)
     return r.low < -0.1 ? fmax(-1.05, floor(10 * r.low - 0.5) / 10) : -0.1;
 }
 
-static void draw_correlation_axes(qk__figure *figure, const cloud *c, qk__plot *plot,
+static void draw_correlation_axes(qk__figure *figure, const qk__cloud *c, qk__plot *plot,
                                   bool labelled[2])
 {
     static const double GUIDES[] = {0.3, 0.7, -0.3, -0.7};
     const double em = qk__em(figure);
     qk__range r[2] = {QK__NO_RANGE, QK__NO_RANGE};
     for (size_t p = 0; p < c->families.count; p++)
-        widen_to_family(&c->families, &c->families.panels[p], r);
+        qk__widen_to_family(&c->families, &c->families.panels[p], r);
     plot->x = (qk__axis){lowest_shown(r[0]), 1.05, false};
     plot->y = (qk__axis){lowest_shown(r[1]), 1.05, false};
     const bool coarse = plot->x.low < -0.1 || plot->width < 220 * em;
@@ -199,26 +55,26 @@ static void draw_correlation_axes(qk__figure *figure, const cloud *c, qk__plot *
 }
 
 /* Of ten, in which both numbers are told. */
-static void set_powers(cloud *c)
+static void set_powers(qk__cloud *c)
 {
     const qk__families *all = &c->families;
     qk__range r[2] = {QK__NO_RANGE, QK__NO_RANGE};
     for (size_t p = 0; p < all->count; p++)
-        widen_to_family(all, &all->panels[p], r);
+        qk__widen_to_family(all, &all->panels[p], r);
     for (int i = 0; i < 2; i++)
         c->power[i] = qk__power_for(qk__find_field(all->series[i].field),
                                     fmax(fabs(r[i].low), fabs(r[i].high)));
 }
 
 /* What the panels of the same family hold. */
-static void draw_own_axes(qk__figure *figure, const cloud *c, size_t panel, qk__plot *plot,
+static void draw_own_axes(qk__figure *figure, const qk__cloud *c, size_t panel, qk__plot *plot,
                           bool labelled[2])
 {
     const double em = qk__em(figure);
     qk__range r[2] = {QK__NO_RANGE, QK__NO_RANGE};
     for (size_t p = 0; p < c->families.count; p++)
         if (c->families.panels[p].index == c->families.panels[panel].index)
-            widen_to_family(&c->families, &c->families.panels[p], r);
+            qk__widen_to_family(&c->families, &c->families.panels[p], r);
     for (int i = 0; i < 2; i++) {
         double margin = 0.05 * (r[i].high - r[i].low);
         *(i == 0 ? &plot->x : &plot->y) =
@@ -232,7 +88,7 @@ static void draw_own_axes(qk__figure *figure, const cloud *c, size_t panel, qk__
 }
 
 /* Which axes have numbers. */
-static void name_cloud_axes(qk__figure *figure, const cloud *c, size_t i,
+static void name_cloud_axes(qk__figure *figure, const qk__cloud *c, size_t i,
                             const qk__place *place, bool labelled[2])
 {
     const double em = qk__em(figure), middle = place->left + place->width / 2;
@@ -257,7 +113,7 @@ typedef struct model_names {
     char names[QK__TOGETHER][200];
 } model_names;
 
-static void name_models_with_r(qk__figure *figure, const cloud *c, size_t panel,
+static void name_models_with_r(qk__figure *figure, const qk__cloud *c, size_t panel,
                                model_names *names)
 {
     const qk__family *family = &c->families.panels[panel];
@@ -266,7 +122,7 @@ static void name_models_with_r(qk__figure *figure, const cloud *c, size_t panel,
     const size_t count = names->shades.legend.count;
     for (size_t m = 0; m < count; m++) {
         char value[QK__NUMBER_TEXT];
-        double r = pearson(figure, &c->families, &family->models[m], 1);
+        double r = qk__cloud_r(figure, &c->families, &family->models[m], 1);
         char *text = names->names[m];
         qk__cut_in_middle(entries[m].name, MAX_GROUP, 0.5, text, 150);
         snprintf(text + strlen(text), 40, " (r = %.12s)",
@@ -282,7 +138,7 @@ static double cloud_point_size(size_t heads, double height)
     return fmax(0.45, fmin(1, 0.025 * height / sqrt((double)(heads ? heads : 1))));
 }
 
-static void draw_cloud(qk__figure *figure, const cloud *c, size_t i, bool named,
+static void draw_cloud(qk__figure *figure, const qk__cloud *c, size_t i, bool named,
                        const char *note)
 {
     const double em = qk__em(figure);
@@ -296,7 +152,7 @@ static void draw_cloud(qk__figure *figure, const cloud *c, size_t i, bool named,
     else
         draw_own_axes(figure, c, i, &plot, labelled);
     qk__draw_sides(&plot, 1u << QK__BELOW | 1u << QK__LEFT);
-    put_cloud(figure, c, &plot, family);
+    qk__put_cloud(figure, c, &plot, family);
     if (named)
         qk__put_name(figure, family->name, &place, note ? NOTE * em : 6 * em);
     if (note)
@@ -328,13 +184,13 @@ static void add_name(const qk__figure *figure, const char *name, const char *mor
 }
 
 /* "content-focused (3)" for each category that has heads. */
-static void name_categories(const qk__figure *figure, const cloud *c, naming *named)
+static void name_categories(const qk__figure *figure, const qk__cloud *c, naming *named)
 {
     for (int category = 0; category <= QK_NUM_CATEGORIES; category++) {
         size_t heads = 0;
         const qk__found *rows = &c->families.subject->all;
         for (size_t i = 0; i < rows->count; i++)
-            heads += category_or_none(rows, i) == category;
+            heads += qk__category_or_none(rows, i) == category;
         if (heads == 0)
             continue;
         char *text = named->names[named->count];
@@ -342,12 +198,13 @@ static void name_categories(const qk__figure *figure, const cloud *c, naming *na
                  category < QK_NUM_CATEGORIES ? qk_category_name((qk_category)category)
                                               : "no category",
                  heads);
-        named->entries[named->count++] = (qk__entry){text, color_of_category(figure, category),
-                                                     qk__series_sign(category), 0};
+        named->entries[named->count++] = (qk__entry){
+            text, qk__color_of_category(figure, category), qk__series_sign(category), 0};
     }
 }
 
-static void name_groups(const qk__figure *figure, const cloud *c, bool counts, naming *named)
+static void name_groups(const qk__figure *figure, const qk__cloud *c, bool counts,
+                        naming *named)
 {
     const qk__results *results = c->families.results;
     const char *const *names;
@@ -365,7 +222,7 @@ static void name_groups(const qk__figure *figure, const cloud *c, bool counts, n
     }
 }
 
-static void begin_cloud(qk__figure *figure, cloud *c, const naming *named)
+static void begin_cloud(qk__figure *figure, qk__cloud *c, const naming *named)
 {
     c->sheet.count = c->families.count;
     c->sheet.entries = named->entries;
@@ -400,7 +257,7 @@ static void put_together(qk__families *all)
 
 void qk__build_points(qk__figure *figure, const qk__subject *subject)
 {
-    cloud c = {.by_category = subject->kind->panels[0].by_category};
+    qk__cloud c = {.by_category = subject->kind->panels[0].by_category};
     naming named = {0};
     if (!qk__gather_families(figure, subject, false, &c.families))
         return;
@@ -429,7 +286,7 @@ void qk__build_points(qk__figure *figure, const qk__subject *subject)
 
 void qk__build_portraits(qk__figure *figure, const qk__subject *subject)
 {
-    cloud c = {.power = {{0, 1, ""}, {0, 1, ""}}, .one_axis = true};
+    qk__cloud c = {.power = {{0, 1, ""}, {0, 1, ""}}, .one_axis = true};
     naming named = {0};
     if (!qk__gather_families(figure, subject, false, &c.families))
         return;
@@ -462,7 +319,7 @@ void qk__build_portraits(qk__figure *figure, const qk__subject *subject)
 /* ---- a panel for each family ------------------------------------------------------------ */
 
 /* With a panel per model: what the hues are, and r within each family. */
-static void name_hues(qk__figure *figure, const cloud *c, naming *named)
+static void name_hues(qk__figure *figure, const qk__cloud *c, naming *named)
 {
     const qk__families *all = &c->families;
     if (!all->split)
@@ -478,7 +335,7 @@ static void name_hues(qk__figure *figure, const cloud *c, naming *named)
         size_t models = 0; /* which stand behind each other */
         for (size_t q = p; q < all->count && all->panels[q].index == all->panels[p].index; q++)
             models += all->panels[q].count;
-        double r = pearson(figure, all, all->panels[p].models, models);
+        double r = qk__cloud_r(figure, all, all->panels[p].models, models);
         snprintf(more, sizeof more, " (r = %.12s)", qk__number_text(value, "%.2f", r));
         add_name(figure, all->results->families[all->panels[p].index], more,
                  all->panels[p].index, named);
@@ -486,7 +343,7 @@ static void name_hues(qk__figure *figure, const cloud *c, naming *named)
 }
 
 /* Heading, powers of ten, and what the tallest name and legend take. */
-static void plan_families(qk__figure *figure, const qk__subject *subject, cloud *c)
+static void plan_families(qk__figure *figure, const qk__subject *subject, qk__cloud *c)
 {
     const qk__families *all = &c->families;
     double legends = 0;
@@ -513,7 +370,7 @@ static void plan_families(qk__figure *figure, const qk__subject *subject, cloud 
 
 void qk__build_family_points(qk__figure *figure, const qk__subject *subject)
 {
-    cloud c = {0};
+    qk__cloud c = {0};
     naming named = {0};
     if (!qk__gather_families(figure, subject, true, &c.families))
         return;
@@ -524,7 +381,7 @@ void qk__build_family_points(qk__figure *figure, const qk__subject *subject)
         const qk__family *family = &c.families.panels[p];
         char note[64] = "";
         if (!subject->results->checkpoints || family->count == 1)
-            describe_r(pearson(figure, &c.families, family->models, family->count), note);
+            describe_r(qk__cloud_r(figure, &c.families, family->models, family->count), note);
         draw_cloud(figure, &c, p, true, note);
     }
 }

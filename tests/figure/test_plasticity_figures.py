@@ -155,6 +155,14 @@ def test_no_more_profiles_than_show(qkscope, tmp_path, count, buckets, shown):
     check_mean_profile(mean, sum((list(profile(head, buckets)) for head in made), []))  # of all of them
 
 
+def test_heads_of_many_models_are_told_apart(qkscope, tmp_path):
+    """Ids of heads have more digits than a double where there are more than 2,048 models."""
+    made = [make_heads(f"m{i}", 1, 3, 1) for i in range(2060)]
+    write_results(tmp_path, sum(made, []), tables=("plasticity",), buckets=3, bins=1, dim=1)
+    figure = draw(qkscope, tmp_path, "--figure", f"{PROFILES}-m2059") / f"{PROFILES}-m2059"
+    check_profiles(figure, lambda head: list(profile(head, 3)), made[-1])
+
+
 # ---- models beside a score ----------------------------------------------------------------------
 
 @pytest.mark.parametrize("columns, options", [(("ap_drop", "longbench_pro_overall"), []), (
