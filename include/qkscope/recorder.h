@@ -166,6 +166,8 @@ typedef struct qk_recorder_outcome {
     int64_t rows, bytes;         /* in all files */
     int64_t summed;              /* rows behind moments */
     double seconds_running, seconds_writing; /* of this run */
+    double processor_running,
+        processor_writing; /* the same in seconds of processor, of all threads */
 } qk_recorder_outcome;
 
 /* About 8,000 rows a head and kind, uniform over all positions; long texts are split; after
@@ -231,6 +233,24 @@ typedef struct qk_recorder_sizes {
 QK_API void qk_recorder_measure(const qk_recorder_selection *selection,
                                 const qk_model_facts *facts, const qk_recorder_amount *amount,
                                 qk_recorder_sizes *sizes);
+
+/* How long it takes. */
+typedef struct qk_recorder_forecast {
+    double seconds;           /* of the whole capture, as busy as the machine is now */
+    double processor_seconds; /* of all threads */
+    double measuring;         /* seconds that it took to find this out */
+    int64_t tokens;           /* of the longest text that was run for it */
+} qk_recorder_forecast;
+
+/* Makes small captures of the first layer of the model in TMPDIR (/tmp), removes them, and concludes from them how
+ * long a capture of so many texts of so many tokens takes. Takes about five seconds, longer where a layer does. model is that of
+ * settings, with its weights. Of settings count model, arithmetic, rows, keep, groups and context, whose progress may stop
+ * it. Errors: those of qk_recorder_run. */
+QK_API QK_MUST_CHECK qk_status qk_recorder_foresee(const qk_recorder_settings *settings,
+                                                   const qk_model *model, int64_t texts,
+                                                   int64_t tokens,
+                                                   qk_recorder_forecast *forecast,
+                                                   qk_error *err);
 
 /* ---- configuration files ---------------------------------------------------------------- */
 

@@ -49,6 +49,9 @@ static const qk_setting ROWS[] = {
     {"buckets", QK_SETTING_INTEGER, QK_SETTING_AT(request, run.buckets), .min = 1, .max = 1e6,
      .number = 16, .value = "N", .unit = "buckets",
      .help = "moments of queries in N buckets of positions", .section = "Of a model"},
+    {"no-measure", QK_SETTING_FLAG, QK_SETTING_AT(request, run.no_measure),
+     .help = "do not run the first layer to say how long a capture takes",
+     .section = "Of a model"},
     QK_SETTING_PART(request, common, cli_common_table),
 };
 
@@ -142,7 +145,7 @@ static void note_idle(const cli_call *call, bool model)
                   (const char *const[]){"heads", "split", "q-per-kv-group", NULL});
     cli_note_idle(call, "a model", !model,
                   (const char *const[]){"length", "texts", "max-length", "rows", "keep",
-                                        "groups", "buckets", NULL});
+                                        "groups", "buckets", "no-measure", NULL});
     cli_note_idle(call, "--keep moments", model && !keep.moments,
                   (const char *const[]){"groups", "buckets", NULL});
 }
@@ -211,8 +214,13 @@ const cli_command cmd_inspect = {
         "read in full; vectors are not.\n\nOf a model (a folder with config.json, a GGUF file, "
         "or org/name) it shows the heads, RoPE and windows, what qkscope capture would keep, "
         "and what --texts texts of --length tokens cost; with --keep, what a capture of them "
-        "takes on disk. config.json is enough for all of that.",
-    .usual = "heads model length texts max-length rows keep groups threads json help",
+        "takes on disk. config.json is enough for all of that. Where the weights are there, "
+        "small captures "
+        "of the first layer are made in TMPDIR and removed, which takes about five seconds, to "
+        "say how long a "
+        "capture takes; --no-measure leaves that out.",
+    .usual =
+        "heads model length texts max-length rows keep groups no-measure threads json help",
     .examples = "qkscope inspect examples/kjv-tiny-capture --heads\n"
                 "qkscope inspect org/name --length 100000\n"
                 "qkscope inspect org/name --length 1000000 --keep moments --groups 0\n"

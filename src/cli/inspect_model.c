@@ -3,6 +3,7 @@
 #include "inspect_model.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,6 +15,9 @@
 #include <qkscope/sink.h>
 
 #include "tell.h"
+
+/* Bytes of memory for the program, its tokenizer and the files that it writes, by runs of small models. */
+enum { PROGRAM = 20 << 20 };
 
 /* A model and the costs of texts, with the settings that qkscope capture has by itself. */
 typedef struct view {
@@ -28,6 +32,8 @@ typedef struct view {
     const cli_inspect_run *run; /* what was asked for */
     qk_keep keep;
     qk_recorder_sizes sizes;
+    bool measured;
+    qk_recorder_forecast forecast;
 } view;
 
 /* A path, or what the cache has under a name; nothing is fetched. */
@@ -130,7 +136,11 @@ static const char MODEL[] =
     "{attending} layers\n"
     "\n{capture.texts} text{s} of {capture.length} tokens[{alone?} (--texts N for more)]"
     "[{split?}, in {capture.windows} windows of at most {capture.window}]:\n"
-    "run         {gflop:.3g} GFLOP, {capture.memory_bytes:.0MB} of memory\n"
+    "run         {gflop:.3g} GFLOP, {capture.memory_bytes:.0MB} of memory[, "
+    "{capture.memory_with_weights_bytes:.0MB} with program and weights]\n"
+    "[{measured?}time        about {time}, {processor_time} of processor (measured here in "
+    "{capture.forecast.measuring:.1f} s with one layer and texts of up to "
+    "{capture.forecast.tokens} token{s})\n]"
     "rows        {capture.rows_per_head} a head, {capture.vector_bytes:B} of vectors"
     "[{fewer?}; of more such texts up to {wanted}]\n"
     "all rows    {all_rows} a head, {all_bytes:B} (--sampler all)\n"
@@ -184,15 +194,36 @@ static json_t *keep_json(const view *v)
                  CLI_ROW("bytes", kept_bytes(v))));
 }
 
+static json_t *forecast_json(const view *v)
+{
+    const qk_recorder_forecast *f = &v->forecast;
+    return cli_object(CLI_ROWS(CLI_OF(f, seconds), CLI_OF(f, processor_seconds),
+                               CLI_OF(f, measuring), CLI_OF(f, tokens)));
+}
+
+static const char *tell_time(double seconds, char text[24])
+{
+    if (seconds < 90)
+        snprintf(text, 24, "%.2g s", seconds);
+    else if (seconds < 90 * 60)
+        snprintf(text, 24, "%.2g min", seconds / 60);
+    else
+        snprintf(text, 24, "%.1f h", seconds / 3600);
+    return text;
+}
+
 static json_t *capture_json(const view *v)
 {
-    return cli_object(
-        CLI_ROWS(CLI_ROW("query_heads", v->selection->num_q),
-                 CLI_ROW("key_heads", v->selection->num_k), CLI_OF(v, texts), CLI_OF(v, length),
-                 CLI_OF(v, window), CLI_ROW("windows", num_windows(v)), CLI_OF(v, flops),
-                 CLI_ROW("memory_bytes", v->bytes), CLI_ROW("rows_per_head", v->rows),
-                 CLI_ROW("vector_bytes", (int64_t)vector_bytes(v, v->rows)),
-                 CLI_ROW_IF(v->run->keep, "kept", keep_json(v))));
+    return cli_object(CLI_ROWS(
+        CLI_ROW("query_heads", v->selection->num_q), CLI_ROW("key_heads", v->selection->num_k),
+        CLI_OF(v, texts), CLI_OF(v, length), CLI_OF(v, window),
+        CLI_ROW("windows", num_windows(v)), CLI_OF(v, flops), CLI_ROW("memory_bytes", v->bytes),
+        CLI_ROW_OR_NULL(v->facts->weight_bytes > 0, "memory_with_weights_bytes",
+                        v->bytes + v->facts->weight_bytes + PROGRAM),
+        CLI_ROW_IF(v->measured, "forecast", forecast_json(v)),
+        CLI_ROW("rows_per_head", v->rows),
+        CLI_ROW("vector_bytes", (int64_t)vector_bytes(v, v->rows)),
+        CLI_ROW_IF(v->run->keep, "kept", keep_json(v))));
 }
 
 /* The smallest and the largest sliding window of layers that attend; 0 = there is none. */
@@ -213,7 +244,7 @@ static void tell_view(const view *v, const cli_common *common)
     const qk_model_facts *f = v->facts;
     bool weights = f->parameters > 0;
     int64_t least, most;
-    char fingerprint[17];
+    char fingerprint[17], time[24], processor_time[24];
     snprintf(fingerprint, sizeof fingerprint, "%016" PRIx64, f->fingerprint);
     find_windows(v, &least, &most);
     cli_tell(
@@ -237,9 +268,12 @@ static void tell_view(const view *v, const cli_common *common)
             CLI_SAY("sliding", count_layers(v, slides)),
             CLI_SAY("attending", count_layers(v, attends)), CLI_SAY("least", least),
             CLI_SAY("most", most), CLI_SAY("ranges", least < most),
-            CLI_SAY("gflop", v->flops / 1e9), CLI_SAY("alone", v->texts == 1),
-            CLI_SAY("split", v->length > v->window), CLI_SAY("fewer", v->rows < v->wanted),
-            CLI_SAY("wanted", v->wanted), CLI_SAY("all_rows", v->sizes.rows),
+            CLI_SAY("measured", v->measured), CLI_SAY("gflop", v->flops / 1e9),
+            CLI_SAY("time", tell_time(v->forecast.seconds, time)),
+            CLI_SAY("processor_time", tell_time(v->forecast.processor_seconds, processor_time)),
+            CLI_SAY("alone", v->texts == 1), CLI_SAY("split", v->length > v->window),
+            CLI_SAY("fewer", v->rows < v->wanted), CLI_SAY("wanted", v->wanted),
+            CLI_SAY("all_rows", v->sizes.rows),
             CLI_SAY("all_bytes", vector_bytes(v, v->sizes.rows)),
             CLI_SAY("keeps_rows", v->keep.rows), CLI_SAY("keeps_moments", v->keep.moments),
             CLI_SAY("keeps_attention", v->keep.attention),
@@ -248,41 +282,68 @@ static void tell_view(const view *v, const cli_common *common)
 
 /* ---- both ------------------------------------------------------------------------------- */
 
-static qk_status look_at_model(view *v, const qk_model *model, const cli_common *common,
-                               qk_error *err)
+/* Where it fails, what fails the capture as well is said, and nothing of time. */
+static void measure_time(view *v, const qk_recorder_settings *settings, const qk_model *model,
+                         const cli_common *common)
 {
-    qk_recorder_settings settings;
+    qk_error err;
+    const double texts = (double)v->texts * (double)v->length;
+    const int64_t tokens = v->length < v->window ? v->length : v->window;
+    if (v->run->no_measure || v->facts->weight_bytes == 0)
+        return;
+    v->measured = qk_recorder_foresee(settings, model, (int64_t)ceil(texts / (double)tokens),
+                                      tokens, &v->forecast, &err) == QK_OK;
+    if (!v->measured && !common->quiet && !cli_is_interrupted())
+        cli_error("note: time was not measured: %s", err.message);
+}
+
+/* Of texts of so many tokens, or windows of them, as many as capture runs together. */
+static int64_t memory_bytes(const view *v, const qk_model *model,
+                            const qk_prefill_settings *run, int64_t tokens)
+{
+    enum { TOGETHER = 8192 };
+    const int64_t panel = (tokens + 31) / 32 * 32, windows = num_windows(v);
+    int64_t texts = (TOGETHER + tokens - 1) / tokens;
+    texts = texts < windows ? texts : windows;
+    int64_t bytes = qk_prefill_bytes(model, run, texts * panel);
+    if (v->keep.moments) /* of a block of texts, which may have as many groups as all */
+        bytes += v->sizes.moment_bytes;
+    return v->keep.attention ? bytes + v->sizes.attention_bytes : bytes;
+}
+
+static double count_flops(const view *v, const qk_model *model, const qk_prefill_settings *run)
+{
+    const int64_t whole = v->length / v->window, rest = v->length % v->window;
+    const double flops = (double)whole * qk_prefill_flops(model, run, v->window);
+    return (double)v->texts * (rest > 0 ? flops + qk_prefill_flops(model, run, rest) : flops);
+}
+
+static qk_status look_at_model(view *v, const qk_model *model, qk_recorder_settings *settings,
+                               const cli_common *common, qk_error *err)
+{
     qk_prefill_settings run;
     qk_recorder_selection *selection;
-    qk_recorder_settings_default(&settings);
     qk_prefill_settings_default(&run);
     v->facts = qk_model_get_facts(model);
-    qk_status status = qk_recorder_select(&settings, v->facts, &selection, err);
+    qk_status status = qk_recorder_select(settings, v->facts, &selection, err);
     if (status != QK_OK)
         return status;
     v->selection = selection;
     v->window = v->window > 0 ? v->window : v->facts->max_positions;
     v->length = v->length > 0 ? v->length : v->window;
-    v->wanted = v->wanted > 0 ? v->wanted : settings.rows;
+    v->wanted = v->wanted > 0 ? v->wanted : settings->rows;
     qk_recorder_amount amount = {v->texts,       v->length,       v->keep.reservoir,
                                  v->run->groups, v->run->buckets, v->keep.first,
                                  v->keep.moments};
     qk_recorder_measure(selection, v->facts, &amount, &v->sizes);
     v->rows = v->sizes.rows < v->wanted ? v->sizes.rows : v->wanted;
+    run.context = settings->context;
     run.q_heads = selection->q_heads;
     run.k_heads = selection->k_heads;
-    int64_t whole = v->length / v->window;
-    int64_t rest = v->length % v->window;
-    int64_t longest = v->length < v->window ? v->length : v->window;
-    v->flops = (double)whole * qk_prefill_flops(model, &run, v->window);
-    if (rest > 0)
-        v->flops += qk_prefill_flops(model, &run, rest);
-    v->flops *= (double)v->texts;
-    v->bytes = qk_prefill_bytes(model, &run, longest);
-    if (v->keep.moments) /* of a block of texts, which may have as many groups as all */
-        v->bytes += v->sizes.moment_bytes;
-    if (v->keep.attention)
-        v->bytes += v->sizes.attention_bytes;
+    v->flops = count_flops(v, model, &run);
+    v->bytes = memory_bytes(v, model, &run, v->length < v->window ? v->length : v->window);
+    settings->rows = v->wanted;
+    measure_time(v, settings, model, common);
     tell_view(v, common);
     qk_recorder_selection_free(&selection);
     return QK_OK;
@@ -299,12 +360,19 @@ static qk_status open_shape(qk_model **model, const char *folder, const cli_comm
     return status;
 }
 
-static qk_status open_model(qk_model **model, const qk_inspect_settings *settings,
+static bool go_on(void *user, const qk_progress *progress)
+{
+    (void)user;
+    (void)progress;
+    return !cli_is_interrupted();
+}
+
+/* found is to be freed. */
+static qk_status open_model(qk_model **model, char **found, const qk_inspect_settings *settings,
                             const cli_common *common, const qk_error *otherwise, qk_error *err)
 {
-    char *found = NULL;
     qk_status status =
-        find_here(settings->capture, settings->revision, QK_HUB_MODEL, &found, err);
+        find_here(settings->capture, settings->revision, QK_HUB_MODEL, found, err);
     if (status == QK_ERR_NOT_FOUND && otherwise) { /* the name alone does not tell which */
         cli_error("%s", otherwise->message);
         snprintf(err->message, sizeof err->message,
@@ -313,11 +381,8 @@ static qk_status open_model(qk_model **model, const qk_inspect_settings *setting
     }
     if (status != QK_OK)
         return status;
-    status = qk_model_open(model, found, NULL, err);
-    if (status == QK_ERR_NOT_FOUND)
-        status = open_shape(model, found, common, err);
-    free(found);
-    return status;
+    status = qk_model_open(model, *found, NULL, err);
+    return status == QK_ERR_NOT_FOUND ? open_shape(model, *found, common, err) : status;
 }
 
 int cli_inspect_model(const qk_inspect_settings *settings, const cli_inspect_run *run,
@@ -335,9 +400,17 @@ int cli_inspect_model(const qk_inspect_settings *settings, const cli_inspect_run
         return cli_usage("--keep: %s", err.message);
     if (run->groups == 1)
         return cli_usage("--groups 1: give 0, or 2 to 64");
-    qk_status status = open_model(&model, settings, common, otherwise, &err);
+    char *found = NULL;
+    qk_recorder_settings of_capture;
+    qk_status status = open_model(&model, &found, settings, common, otherwise, &err);
+    qk_recorder_settings_default(&of_capture);
+    of_capture.model = found;
+    of_capture.keep = run->keep;
+    of_capture.groups = run->groups;
+    of_capture.context = (qk_context){.threads = settings->context.threads, .progress = go_on};
     if (status == QK_OK)
-        status = look_at_model(&v, model, common, &err);
+        status = look_at_model(&v, model, &of_capture, common, &err);
+    free(found);
     if (status != QK_OK)
         cli_error("%s", err.message);
     qk_model_close(&model);

@@ -19,6 +19,7 @@ typedef struct cli_inspect_run {
     int64_t texts, max_length, rows;
     const char *keep; /* NULL: nothing is said of it */
     int groups, buckets;
+    bool no_measure;
 } cli_inspect_run;
 
 /* settings->capture is the model. What of it is on the Hub and not in the cache is looked into there.

@@ -8,8 +8,7 @@
 #include "base/error.h"
 #include "recorder/recording.h"
 
-/* Small groups cost another conversion of the weights, large ones memory. */
-enum { DEFAULT_TOKENS = 8192, MAX_GROUP_TEXTS = 4096 };
+enum { MAX_GROUP_TEXTS = 4096 };
 
 /* A text that is being run, perhaps in several groups. What it points to lasts: no other text
  * is asked for until it is closed. */
@@ -304,7 +303,7 @@ static qk_status fill_group(group *g, qk_error *err)
 {
     open_text *o = &g->open;
     int64_t limit = g->r->settings->tokens_at_once;
-    limit = limit > 0 ? limit : DEFAULT_TOKENS;
+    limit = limit > 0 ? limit : QK_TOKENS_AT_ONCE;
     while (g->next >= 0 && g->num_tokens < limit && g->count < MAX_GROUP_TEXTS &&
            fits(g, g->next)) {
         if (o->is_open && (g->next < o->first || g->next >= g->numbered))

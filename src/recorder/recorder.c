@@ -2,6 +2,7 @@
 /* Makes a capture: the order of events of a run. */
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <qkscope/hub.h>
 #include <qkscope/capture.h>
@@ -319,6 +320,12 @@ static qk_status open_sink(qk__recording *r, const qk_sink_settings *settings, q
                                                           : qk__engine_failed(r, "open", err);
 }
 
+/* Of the whole program. */
+static double processor_seconds(void)
+{
+    return (double)clock() / CLOCKS_PER_SEC;
+}
+
 static qk_status record_texts(qk__recording *r, const qk_sink_settings *settings, qk_error *err)
 {
     qk_sink_outcome sunk = {0};
@@ -329,16 +336,18 @@ static qk_status record_texts(qk__recording *r, const qk_sink_settings *settings
         return QK_OK;
     }
     r->outcome->texts_before = qk_sink_texts_before(r->sink, &r->outcome->tokens_before);
-    double begin = qk__now();
+    double begin = qk__now(), used = processor_seconds();
     qk_status status = qk__run_texts(r, err);
-    double middle = qk__now();
+    double middle = qk__now(), used_running = processor_seconds();
     r->outcome->seconds_running = middle - begin;
+    r->outcome->processor_running = used_running - used;
     QK_TRY(status);
     if (!r->settings->engine)
         status = qk_sink_finish(&r->sink, &sunk, err);
     if (status == QK_OK)
         sum_up(r, &sunk);
     r->outcome->seconds_writing = qk__now() - middle;
+    r->outcome->processor_writing = processor_seconds() - used_running;
     return explain(r, status, err);
 }
 

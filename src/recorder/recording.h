@@ -9,6 +9,7 @@
  *     identity.c        what decides the bytes of the capture
  *     group.c           some texts: tokens, forward pass, rows into the sink
  *     describe.c        keys for capture.json
+ *     forecast.c        how long a capture will take
  *     card.c            lines for its card
  *     recording.c       failures of an engine
  *     loss.c            no capture, but how well texts are predicted
@@ -29,6 +30,10 @@
 #include "base/buffer.h"
 #include "base/context.h"
 #include "recorder/texts.h"
+
+/* Texts are run together up to about so many tokens: small groups cost another conversion of the weights,
+ * large ones memory. */
+enum { QK_TOKENS_AT_ONCE = 8192 };
 
 /* All texts, as the survey finds them. */
 typedef struct qk__survey_counts {

@@ -32,23 +32,53 @@ def test_numbers(qkscope, tmp_path):
 def test_whole_numbers_may_be_written_as_floats(qkscope, tmp_path):
     write_model(tmp_path / "m")
     config = tmp_path / "m" / "config.json"
-    want = json.loads(qkscope("inspect", tmp_path / "m", "--json", expect=0).out)
+    want = json.loads(qkscope("inspect", tmp_path / "m", "--json", "--no-measure", expect=0).out)
     settings = json.loads(config.read_text())
     config.write_text(json.dumps({k: float(v) if type(v) is int else v for k, v in settings.items()}))
     assert ".0" in config.read_text()
-    found = json.loads(qkscope("inspect", tmp_path / "m", "--json", expect=0).out)
+    found = json.loads(qkscope("inspect", tmp_path / "m", "--json", "--no-measure", expect=0).out)
     assert found == {**want, "fingerprint": found["fingerprint"]}
 
 
 def costs(qkscope, model, *words):
-    return json.loads(qkscope("inspect", model, "--json", *words, expect=0).out)["capture"]
+    return json.loads(qkscope("inspect", model, "--json", "--no-measure", *words, expect=0).out)["capture"]
+
+
+def test_forecast(qkscope, tmp_path):
+    """Of time by captures in TMPDIR, of which nothing stays; of memory with the weights."""
+    write_model(tmp_path / "m", num_hidden_layers=3)
+    scratch = tmp_path / "tmp"
+    scratch.mkdir()
+
+    def inspect(*words):
+        done = qkscope("inspect", tmp_path / "m", *words, expect=0, env={"TMPDIR": scratch})
+        assert done.err == "" and not list(scratch.iterdir())
+        return done.out
+
+    one, thousand = (json.loads(inspect("--json", "--texts", n))["capture"]["forecast"] for n in (1, 1000))
+    for forecast in (one, thousand):
+        assert min(forecast["seconds"], forecast["processor_seconds"], forecast["measuring"]) > 0 and forecast["tokens"] > 0
+    assert thousand["seconds"] > 20 * one["seconds"]  # the work is a thousand times as much
+    told = inspect("--texts", 7, "--keep", "moments")
+    assert "time        about " in told and " of processor (measured here in " in told
+    assert "time  " not in inspect("--no-measure") and "forecast" not in json.loads(inspect("--no-measure", "--json"))["capture"]
+    shown = json.loads(inspect("--json"))
+    assert shown["capture"]["memory_with_weights_bytes"] > shown["capture"]["memory_bytes"] + shown["weight_bytes"]
+
+
+def test_time_that_cannot_be_measured(qkscope, tmp_path):
+    write_model(tmp_path / "m")
+    done = qkscope("inspect", tmp_path / "m", expect=0, env={"TMPDIR": tmp_path / "none"})
+    assert "time was not measured" in done.err and "none" in done.err and "time  " not in done.out
 
 
 def test_long_texts_cost_what_their_windows_cost(qkscope, tmp_path):
     write_model(tmp_path / "m")
     parts = [costs(qkscope, tmp_path / "m", "--length", n) for n in (300, 120)]
     whole = costs(qkscope, tmp_path / "m", "--length", 2 * 300 + 120, "--max-length", 300)
-    assert whole["windows"] == 3 and whole["memory_bytes"] == parts[0]["memory_bytes"]
+    assert whole["windows"] == 3 and whole["memory_bytes"] > parts[0]["memory_bytes"]  # run together
+    many = [costs(qkscope, tmp_path / "m", "--length", 300, "--texts", n)["memory_bytes"] for n in (100, 1000)]
+    assert many[0] == many[1]
     assert whole["flops"] == pytest.approx(2 * parts[0]["flops"] + parts[1]["flops"])
     assert "in 2 windows of at most 512" in qkscope("inspect", tmp_path / "m", "--length", 513, expect=0).out
 
@@ -163,13 +193,13 @@ def test_sizes_in_words(qkscope, tmp_path):
 def test_facts_without_weights(qkscope, tmp_path):
     """config.json is enough for all that is said but the weights; a note says what is missing."""
     write_model(tmp_path / "m")
-    whole = qkscope("inspect", tmp_path / "m", expect=0)
+    whole = qkscope("inspect", tmp_path / "m", "--no-measure", expect=0)
     assert whole.err == "" and "fingerprint" in whole.out
     (tmp_path / "m" / "model.safetensors").unlink()
     alone = qkscope("inspect", tmp_path / "m", expect=0)
     assert "note: " in alone.err and "there is no model.safetensors" in alone.err
-    lines = [line for line in whole.out.splitlines() if not line.startswith("parameters")]
-    assert [line for line in alone.out.splitlines() if not line.startswith("weights")] == lines
+    lines = [line.split(" memory, ")[0] for line in whole.out.splitlines() if not line.startswith("parameters")]
+    assert [line.removesuffix(" memory") for line in alone.out.splitlines() if not line.startswith("weights")] == lines
     assert qkscope("inspect", tmp_path / "m", "-q", expect=0).err == ""
     assert "model.safetensors" in qkscope("capture", "-m", tmp_path / "m", "-t", tmp_path / "t", "-o", tmp_path / "c",
                                           expect=1).err
