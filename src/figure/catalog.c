@@ -26,7 +26,7 @@ static bool is_asked_for(const qk__subject *subject, const qk__drawn *drawn)
 static bool is_apt(const qk__subject *subject, const qk__figure_kind *kind)
 {
     const qk__results *results = subject->results;
-    if (kind->apart && results->checkpoints)
+    if ((kind->apart && results->checkpoints) || (kind->alone && results->num_models > 1))
         return false;
     return results->num_models > 1 ? results->checkpoints || !kind->training
                                    : !kind->compares && !kind->training;

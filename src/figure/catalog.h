@@ -108,6 +108,7 @@ typedef struct qk__figure_kind {
     const char *tables;  /* where its numbers come from: "qk.csv, heads.csv" */
     const char *rows, *numbers; /* which rows of these, and what is made of them */
     bool per_model;
+    bool alone;    /* of one model, whose layers it compares */
     bool compares; /* models with each other: of one, the head maps say it better */
     bool pools; /* puts the heads of all models into one picture without telling them apart */
     bool training; /* of checkpoints alone, two or more */
@@ -204,8 +205,8 @@ qk__applies_fn qk__has_chart;
 qk__build_fn qk__build_chart;
 /* head_maps.c: a panel for each model, a cell for each head; a panel for each number, a row for each
  * model, over the depth */
-qk__applies_fn qk__has_head_maps, qk__has_depth_maps;
-qk__build_fn qk__build_head_maps, qk__build_depth_maps;
+qk__applies_fn qk__has_head_maps, qk__has_depth_maps, qk__has_layer_map;
+qk__build_fn qk__build_head_maps, qk__build_depth_maps, qk__build_layer_map;
 /* points.c: the second series over the first, a point a head; in a panel for each of some checkpoints;
  * and for each family, or each model */
 qk__build_fn qk__build_points, qk__build_portraits, qk__build_family_points;

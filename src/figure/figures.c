@@ -11,6 +11,7 @@
 #define CHART         .compose = qk__ask_places, OWN(chart)
 #define HEAD_MAP      .compose = qk__ask_heads, OWN(head_maps)
 #define DEPTH_MAP     .compose = qk__ask_heads, OWN(depth_maps)
+#define LAYER_MAP     .compose = qk__ask_heads, OWN(layer_map)
 #define HILLS         .compose = qk__ask_full_heads, .build = qk__build_hills
 #define POINTS        .compose = qk__ask_full_heads, .build = qk__build_points
 #define PORTRAITS     .compose = qk__ask_full_heads, .build = qk__build_portraits
@@ -33,6 +34,7 @@
 #define COLUMNS(most)                  .columns = most
 #define OVER(what)                     .over = QK__##what
 #define PER_MODEL                      .per_model = true
+#define ALONE                          .alone = true
 #define COMPARES                       .compares = true
 #define POOLS                          .pools = true
 #define TRAINING                       .training = true

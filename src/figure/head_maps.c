@@ -206,18 +206,18 @@ void qk__build_head_maps(qk__figure *figure, const qk__subject *subject)
 enum { ROW = 28, LOW_ROW = 17, FEW_ROWS = 16, MOST_ROWS = 5000, LEAST_ROWS = 110 };
 
 /* The mean over the heads in each column: a tenth of the depth, or a layer. */
-static void fill_row(const qk__subject *subject, size_t model, size_t column, bool by_layer,
-                     const qk__map *map, double *values)
+static void fill_row(qk__figure *figure, const qk__subject *subject, size_t model,
+                     size_t column, bool by_layer, const qk__map *map, double *values)
 {
     const qk__found rows = qk__rows_of_model(subject->ids, &subject->all, model);
-    qk__mean means[QK__DEPTH_BINS] = {{0}};
-    for (size_t i = 0; i < rows.count; i++) {
+    qk__mean *means = qk__figure_alloc(figure, map->columns, sizeof *means);
+    for (size_t i = 0; means && i < rows.count; i++) {
         const double at = by_layer ? qk__number_in(&rows, i, QK__LAYER)
                                    : floor(QK__DEPTH_BINS * qk__number_in(&rows, i, QK__DEPTH));
-        qk__mean_add(&means[(size_t)fmin(at, QK__DEPTH_BINS - 1)],
+        qk__mean_add(&means[(size_t)fmin(at, (double)map->columns - 1)],
                      qk__number_in(&rows, i, column));
     }
-    for (size_t i = 0; i < map->columns; i++)
+    for (size_t i = 0; means && i < map->columns; i++)
         values[i] = qk__mean_of(&means[i]);
 }
 
@@ -240,23 +240,26 @@ static bool fill_depths(qk__figure *figure, const qk__subject *subject,
         return false;
     for (size_t m = 0; m < rows; m++) {
         labels[m] = qk__model_label(figure, results, &results->models[m]);
-        fill_row(subject, m, column, by_layer, map, map->values + m * map->columns);
+        fill_row(figure, subject, m, column, by_layer, map, map->values + m * map->columns);
     }
     map->scale = scale_in(figure, subject, shown, column);
     return true;
 }
 
+static bool has_numbers(const qk__subject *subject, size_t column)
+{
+    for (size_t i = 0; i < subject->all.count; i++)
+        if (isfinite(qk__number_in(&subject->all, i, column)))
+            return true;
+    return false;
+}
+
 bool qk__has_depth_maps(const qk__subject *subject)
 {
     size_t column = QK__FIRST_SERIES;
-    for (const qk__panel *panel = subject->kind->panels; panel->series[0].field;
-         panel++, column++) {
-        bool any = false;
-        for (size_t i = 0; i < subject->all.count && !any; i++)
-            any = isfinite(qk__number_in(&subject->all, i, column));
-        if (!any)
+    for (const qk__panel *panel = subject->kind->panels; panel->series[0].field; panel++)
+        if (!has_numbers(subject, column++))
             return false;
-    }
     return true;
 }
 
@@ -297,4 +300,52 @@ void qk__build_depth_maps(qk__figure *figure, const qk__subject *subject)
     qk__set_heading(figure, results, NULL, subject->kind->heading);
     if (ok)
         qk__draw_maps(figure, all);
+}
+
+/* ---- one model -------------------------------------------------------------------------- */
+
+bool qk__has_layer_map(const qk__subject *subject)
+{
+    size_t column = QK__FIRST_SERIES, count = 0;
+    for (const qk__panel *panel = subject->kind->panels; panel->series[0].field; panel++)
+        count += has_numbers(subject, column++);
+    return count > 0 && subject->results->models[0].last_layer < MOST_CELLS;
+}
+
+/* A row for each number that there is, all on one scale. */
+void qk__build_layer_map(qk__figure *figure, const qk__subject *subject)
+{
+    const qk__panel *panels = subject->kind->panels;
+    const size_t most = 8, layers = (size_t)subject->results->models[0].last_layer + 1;
+    qk__maps *all = qk__figure_alloc(figure, 1, sizeof *all);
+    const char **names = qk__figure_alloc(figure, most, sizeof *names);
+    if (!all || !names)
+        return;
+    qk__map *map = &all->maps[all->count++];
+    *map = (qk__map){
+        .row_labels = names, .format = "%.2f", .bar = "mean over the heads of a layer"};
+    if (!qk__start_map(figure, map, most, layers))
+        return;
+    map->rows = 0;
+    for (size_t p = 0; panels[p].series[0].field; p++)
+        if (has_numbers(subject, QK__FIRST_SERIES + p)) {
+            fill_row(figure, subject, 0, QK__FIRST_SERIES + p, true, map,
+                     map->values + map->rows * layers);
+            names[map->rows++] = qk__series_name(&panels[p].series[0]);
+        }
+    double least = 0;
+    for (size_t i = 0; i < map->rows * layers; i++)
+        least = fmin(least, map->values[i]);
+    map->scale = qk__scale_between(QK__HUE_QUERIES, least < 0 ? -1 : 0, 1);
+    all->sheet = (qk__sheet){.most = 1,
+                             .left = 200,
+                             .right = 92,
+                             .above = 4,
+                             .height = fmax(LEAST_ROWS, (double)map->rows * ROW),
+                             .below = 56};
+    all->x_label = "Layer";
+    all->y_label = "Mean of";
+    all->hatched = "no values";
+    qk__set_heading(figure, subject->results, NULL, subject->kind->heading);
+    qk__draw_maps(figure, all);
 }

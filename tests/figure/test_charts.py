@@ -120,6 +120,17 @@ def test_curves_over_layers(alone):
                                       for layer in layers])
 
 
+def test_map_of_layers(alone):
+    """Of one model: a row for each number, a column for each layer."""
+    shown = ["r_q", "r_k", "r_k_a", "plane_var_fraction", "ap_overall", "sink_mass", "distance_share"]
+    cells = alone.told("map-08-layers")
+    layers = sorted({row["layer"] for row in alone.heads})
+    for name, label in zip(shown, dict.fromkeys(cell["y"] for cell in cells), strict=True):
+        found = {int(cell["x"]): float(cell["value"]) for cell in cells if cell["y"] == label}
+        of = [values([row for row in alone.heads if row["layer"] == layer], name) for layer in layers]
+        close([found[layer] for layer in layers], [np.nanmean(np.abs(v) if name.startswith("r_k") else v) for v in of])
+
+
 # ---- which figures there are -------------------------------------------------------------------
 
 def test_which_figures(cross, training, alone):
@@ -134,7 +145,7 @@ def test_which_figures(cross, training, alone):
     assert everywhere | {"pca-01-pc-roles", "pca-02-rq-rk-scatter", "rotation-04-bias-histograms"} <= shared
     assert set(training.names()) - {*cross.names(), *training_models(training)} == of_training
     assert comparing <= set(cross.names()) and not comparing & set(alone.names())
-    assert {"map-07-layer-curves", "attention-13-layer-curves"} <= set(alone.names()) - set(cross.names())
+    assert {"map-07-layer-curves", "map-08-layers", "attention-13-layer-curves"} <= set(alone.names()) - set(cross.names())
     assert "plasticity-06-by-model" in cross.names() and "plasticity-06-by-model" not in training.names()
 
 
