@@ -78,31 +78,19 @@ typedef enum qk_attention_sum {
  * nothing to divide by. */
 typedef enum qk_attention_number {
     QK_HEAD_SINK_MASS, /* on key 0 */
-    QK_HEAD_FIRST_MASS,
     QK_HEAD_SELF_MASS,
     QK_HEAD_PREVIOUS_MASS,
     QK_HEAD_NO_KEY_MASS,
-    /* rows from position 8 on, keys 0 to 3 left out: distances 0 to 7, 1 to 63, 64 and more */
+    /* rows from position 8 on, keys 0 to 3 left out: distances 0 to 7, 64 and more */
     QK_HEAD_NEAR_MASS,
-    QK_HEAD_LOCAL_MASS,
     QK_HEAD_FAR_MASS,
-    /* rows with such a key; what uniform attention would give; the mean over all rows of known tokens */
+    /* rows with such a key; what uniform attention would give */
     QK_HEAD_DUPLICATE_MASS,
     QK_HEAD_DUPLICATE_UNIFORM,
-    QK_HEAD_DUPLICATE_MUL,
     QK_HEAD_INDUCTION_MASS,
     QK_HEAD_INDUCTION_UNIFORM,
-    QK_HEAD_INDUCTION_MUL,
-    /* rows whose largest weight is there; of the other offsets, and bins of offsets, the most frequent one */
-    QK_HEAD_TOP_SINK,
-    QK_HEAD_TOP_SELF,
-    QK_HEAD_TOP_PREVIOUS,
-    QK_HEAD_TOP_OFFSET_SHARE,
-    QK_HEAD_NUM_SHARES, /* those above are shares, 0..1 */
-    QK_HEAD_ENTROPY = QK_HEAD_NUM_SHARES,
-    QK_HEAD_EFFECTIVE_KEYS, /* exp of the mean entropy */
-    QK_HEAD_PARTICIPATION,  /* 1 / mean sum of squares */
-    QK_HEAD_INFORMATION,    /* ln of the keys seen - entropy */
+    QK_HEAD_NUM_SHARES,                       /* those above are shares, 0..1 */
+    QK_HEAD_INFORMATION = QK_HEAD_NUM_SHARES, /* ln of the keys seen - entropy */
     /* keys 0 to 3 left out, the rest made to add up to 1, rows weighted by that rest */
     QK_HEAD_MEAN_DISTANCE,
     QK_HEAD_FAR_INFORMATION,
@@ -141,29 +129,22 @@ typedef struct qk_attention_cell {
     double weight; /* its sum over the rows, which these cells count by */
 } qk_attention_cell;
 
-/* A predicted profile beside the measured one, over cells: 1 - sum of squared errors over that of uniform
- * attention, and half the sum of absolute errors; row buckets count as their attention off keys 0 to 3 does. */
-typedef struct qk_attention_fit {
-    double r_squared, total_variation;
-} qk_attention_fit;
-
 typedef struct qk_attention {
     int64_t texts, rows;
     size_t groups; /* of texts, with rows */
     double value[QK_NUM_HEAD_NUMBERS];
     double lo[QK_NUM_HEAD_NUMBERS], hi[QK_NUM_HEAD_NUMBERS]; /* NaN: no interval */
     double logit_max; /* largest score of all rows; NaN: there are none */
-    /* of QK_HEAD_TOP_OFFSET_SHARE: the offset, or the first of its bin; NaN: none */
-    double top_offset;
     /* That infinitely many texts would give the head this name; NaN with fewer than QK_FEW_TEXTS groups. */
     double probability[QK_NUM_HEAD_NAMES];
     char names[64]; /* those of at least QK_CERTAIN, with spaces between */
     int64_t window; /* keys that rows see at most, as far as the sums tell; 0: no bound */
-    double uniform_variation; /* total variation of the profile and that of uniform attention */
     /* Of ln(mass / uniform) over distance, least squares with a constant for each row bucket, cells counted by
-     * the attention in them; and what the rotation model says it is. */
-    double distance_slope, rotation_slope;
-    qk_attention_fit rotation, means;
+     * the attention in them. */
+    double distance_slope;
+    /* Of a predicted profile beside the measured one, over cells: 1 - sum of squared errors over that of uniform
+     * attention; row buckets count as their attention off keys 0 to 3 does. */
+    double rotation_r2, means_r2;
     size_t num_profile;
     qk_attention_cell *profile;
 } qk_attention;

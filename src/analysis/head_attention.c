@@ -34,7 +34,6 @@ static qk_status predict_by_rotation(const qk__run *run, const qk_head_results *
         qk__scores_of_drift(rotation->bias_strength, scale, qk__attention_reach(attention),
                             scores);
         qk__attention_predict(attention, QK__BY_ROTATION, scores);
-        attention->rotation_slope = -scale * rotation->bias_strength;
     }
     qk__rotation_free(&own);
     return QK_OK;

@@ -14,7 +14,7 @@
 
 /* Below so much information (nats) its parts are rounding and chance. */
 static const double LEAST_INFORMATION = 0.05;
-enum { BINS = QK_DISTANCE_BINS, NEAR = 4, LOCAL = 7 }; /* first bins beyond distances 7, 63 */
+enum { BINS = QK_DISTANCE_BINS, NEAR = 4, FAR = 7 }; /* first bins beyond distances 7, 63 */
 
 void qk__attention_add(double *to, const double *more)
 {
@@ -32,21 +32,13 @@ static const struct {
     qk_attention_sum sum, over;
 } RATIOS[] = {
     {QK_HEAD_SINK_MASS, QK_ATTENTION_SINK, QK_ATTENTION_ROWS},
-    {QK_HEAD_FIRST_MASS, QK_ATTENTION_FIRST, QK_ATTENTION_ROWS},
     {QK_HEAD_SELF_MASS, QK_ATTENTION_SELF, QK_ATTENTION_ROWS},
     {QK_HEAD_PREVIOUS_MASS, QK_ATTENTION_PREVIOUS, QK_ATTENTION_ROWS},
     {QK_HEAD_NO_KEY_MASS, QK_ATTENTION_NO_KEY, QK_ATTENTION_ROWS},
     {QK_HEAD_DUPLICATE_MASS, QK_ATTENTION_DUPLICATE, QK_ATTENTION_DUPLICATE_ROWS},
     {QK_HEAD_DUPLICATE_UNIFORM, QK_ATTENTION_DUPLICATE_UNIFORM, QK_ATTENTION_DUPLICATE_ROWS},
-    {QK_HEAD_DUPLICATE_MUL, QK_ATTENTION_DUPLICATE, QK_ATTENTION_TOKENS},
     {QK_HEAD_INDUCTION_MASS, QK_ATTENTION_INDUCTION, QK_ATTENTION_INDUCTION_ROWS},
     {QK_HEAD_INDUCTION_UNIFORM, QK_ATTENTION_INDUCTION_UNIFORM, QK_ATTENTION_INDUCTION_ROWS},
-    {QK_HEAD_INDUCTION_MUL, QK_ATTENTION_INDUCTION, QK_ATTENTION_TOKENS},
-    {QK_HEAD_TOP_SINK, QK_ATTENTION_TOP_SINK, QK_ATTENTION_ROWS},
-    {QK_HEAD_TOP_SELF, QK_ATTENTION_TOP_OFFSETS, QK_ATTENTION_ROWS},
-    {QK_HEAD_TOP_PREVIOUS, QK_ATTENTION_TOP_OFFSETS + 1, QK_ATTENTION_ROWS},
-    {QK_HEAD_ENTROPY, QK_ATTENTION_ENTROPY, QK_ATTENTION_ROWS},
-    {QK_HEAD_PARTICIPATION, QK_ATTENTION_ROWS, QK_ATTENTION_SQUARES},
     {QK_HEAD_MEAN_DISTANCE, QK_ATTENTION_FAR_DISTANCE, QK_ATTENTION_FAR},
     {QK_HEAD_LOGIT, QK_ATTENTION_LOGIT, QK_ATTENTION_ROWS},
 };
@@ -64,26 +56,6 @@ static double add_bins(const double *bins, int first, int end)
     return sum;
 }
 
-/* The most frequent offset of the largest weight but 0 and 1, or the first of a bin; returns its rows. */
-static double find_top(const double *sums, double *offset)
-{
-    const double *offsets = sums + QK_ATTENTION_TOP_OFFSETS,
-                 *bins = sums + QK_ATTENTION_TOP_BINS;
-    double most = 0;
-    *offset = NAN;
-    for (int d = 2; d < QK_TOP_OFFSETS; d++)
-        if (offsets[d] > most) {
-            most = offsets[d];
-            *offset = d;
-        }
-    for (int b = 0; b < QK_ATTENTION_LOGIT - QK_ATTENTION_TOP_BINS; b++)
-        if (bins[b] > most) {
-            most = bins[b];
-            *offset = QK_TOP_OFFSETS * exp2(b);
-        }
-    return most;
-}
-
 /* The share of attention at distances below 2^bin: what a window of so many keys holds. */
 static double window_share(const double *bins, int bin)
 {
@@ -99,7 +71,7 @@ static double find_window(const double share[BINS])
     return NAN;
 }
 
-static void divide_sums(const double *sums, double value[QK_NUM_HEAD_NUMBERS], double *offset)
+static void divide_sums(const double *sums, double value[QK_NUM_HEAD_NUMBERS])
 {
     const double *bins = sums + QK_ATTENTION_FAR_BINS;
     double rows = sums[QK_ATTENTION_ROWS], far_rows = sums[QK_ATTENTION_FAR_ROWS];
@@ -107,10 +79,7 @@ static void divide_sums(const double *sums, double value[QK_NUM_HEAD_NUMBERS], d
     for (size_t i = 0; i < sizeof RATIOS / sizeof *RATIOS; i++)
         value[RATIOS[i].number] = ratio(sums[RATIOS[i].sum], sums[RATIOS[i].over]);
     value[QK_HEAD_NEAR_MASS] = ratio(add_bins(bins, 0, NEAR), far_rows);
-    value[QK_HEAD_LOCAL_MASS] = ratio(add_bins(bins, 1, LOCAL), far_rows);
-    value[QK_HEAD_FAR_MASS] = ratio(add_bins(bins, LOCAL, BINS), far_rows);
-    value[QK_HEAD_TOP_OFFSET_SHARE] = ratio(find_top(sums, offset), rows);
-    value[QK_HEAD_EFFECTIVE_KEYS] = exp(value[QK_HEAD_ENTROPY]);
+    value[QK_HEAD_FAR_MASS] = ratio(add_bins(bins, FAR, BINS), far_rows);
     value[QK_HEAD_INFORMATION] =
         ratio(sums[QK_ATTENTION_VISIBLE] - sums[QK_ATTENTION_ENTROPY], rows);
     value[QK_HEAD_FAR_INFORMATION] =
@@ -182,12 +151,11 @@ static double find_distance_share(const groups *all, uint32_t out)
     return isfinite(share) ? share : NAN;
 }
 
-static void find_numbers(const groups *all, uint32_t out, double value[QK_NUM_HEAD_NUMBERS],
-                         double *offset)
+static void find_numbers(const groups *all, uint32_t out, double value[QK_NUM_HEAD_NUMBERS])
 {
     double sums[QK_ATTENTION_SUMS];
     add_groups(all, out, NONE, 0, QK_ATTENTION_SUMS, sums);
-    divide_sums(sums, value, offset);
+    divide_sums(sums, value);
     value[QK_HEAD_DISTANCE_SHARE] = find_distance_share(all, out);
 }
 
@@ -274,10 +242,10 @@ static void find_window_ends(const groups *all, double degrees, double level, do
 static void find_intervals(const groups *all, double level, qk_attention *numbers)
 {
     double without[QK_NUM_HEAD_NUMBERS][QK_MOST_GROUPS], error[QK_NUM_HEAD_NUMBERS];
-    double own[QK_NUM_HEAD_NUMBERS], offset, rows[QK_MOST_GROUPS];
+    double own[QK_NUM_HEAD_NUMBERS], rows[QK_MOST_GROUPS];
     for (uint32_t g = 0; g < all->count; g++) {
         rows[g] = all->sums[g][QK_ATTENTION_ROWS];
-        find_numbers(all, g, own, &offset);
+        find_numbers(all, g, own);
         for (int i = 0; i < QK_NUM_HEAD_NUMBERS; i++)
             without[i][g] = own[i];
     }
@@ -304,11 +272,9 @@ qk_status qk__attention_numbers(const qk__attention_head *head, double level,
     *numbers = (qk_attention){.texts = head->texts,
                               .rows = head->rows,
                               .logit_max = NAN,
-                              .uniform_variation = NAN,
                               .distance_slope = NAN,
-                              .rotation_slope = NAN,
-                              .rotation = {NAN, NAN},
-                              .means = {NAN, NAN}};
+                              .rotation_r2 = NAN,
+                              .means_r2 = NAN};
     QK_TRY(check_sums(head->group, head->num_groups, err));
     QK_TRY(check_sums(head->by_bucket, head->num_buckets, err));
     if (head->num_groups > QK_MOST_GROUPS)
@@ -322,7 +288,7 @@ qk_status qk__attention_numbers(const qk__attention_head *head, double level,
         numbers->logit_max = fmax(numbers->logit_max, sums[QK_ATTENTION_LOGIT_MAX]);
     }
     numbers->groups = all.count;
-    find_numbers(&all, NONE, numbers->value, &numbers->top_offset);
+    find_numbers(&all, NONE, numbers->value);
     if (!(numbers->value[QK_HEAD_FAR_INFORMATION] >= LEAST_INFORMATION))
         numbers->value[QK_HEAD_DISTANCE_SHARE] = NAN;
     find_intervals(&all, level, numbers);

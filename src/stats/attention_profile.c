@@ -174,7 +174,6 @@ static bool has_far_rows(const qk__attention_head *head, size_t i)
 qk_status qk__attention_profile(const qk__attention_head *head, qk_attention *numbers,
                                 qk_error *err)
 {
-    double weight = 0, variation = 0;
     qk_attention_cell *cells = qk__calloc(head->num_buckets * BINS + 1, sizeof *cells);
     if (!cells)
         return qk__nomem(err);
@@ -189,11 +188,7 @@ qk_status qk__attention_profile(const qk__attention_head *head, qk_attention *nu
             continue;
         const row_range rows = find_rows(head->bucket[i], numbers->window, sums);
         numbers->num_profile += add_cells(&rows, sums, cells + numbers->num_profile);
-        weight += sums[QK_ATTENTION_FAR];
     }
-    for (size_t i = 0; i < numbers->num_profile; i++)
-        variation += cells[i].weight * fabs(cells[i].mass - cells[i].uniform) / 2;
-    numbers->uniform_variation = weight > 0 ? variation / weight : NAN;
     numbers->distance_slope = find_slope(cells, numbers->num_profile);
     qk_attention_cell *fitting = realloc(cells, (numbers->num_profile + 1) * sizeof *cells);
     numbers->profile = fitting ? fitting : cells;
@@ -219,19 +214,18 @@ size_t qk__attention_reach(const qk_attention *numbers)
     return (size_t)(last - QK_SINK_KEYS + 1);
 }
 
-static void compare_profiles(qk_attention *numbers, qk__prediction which, qk_attention_fit *fit)
+/* R² of a prediction. */
+static double compare_profiles(qk_attention *numbers, qk__prediction which)
 {
-    double error = 0, apart = 0, absolute = 0, weight = 0;
+    double error = 0, apart = 0, weight = 0;
     for (size_t i = 0; i < numbers->num_profile; i++) {
         qk_attention_cell *cell = &numbers->profile[i];
         double e = cell->mass - *predicted(cell, which), u = cell->mass - cell->uniform;
         error += cell->weight * e * e;
         apart += cell->weight * u * u;
-        absolute += cell->weight * fabs(e) / 2;
         weight += cell->weight * cell->mass; /* the masses of a bucket add up to 1 */
     }
-    fit->total_variation = weight > 0 ? absolute / weight : NAN;
-    fit->r_squared = apart > SAME * SAME * weight ? 1 - error / apart : NAN;
+    return apart > SAME * SAME * weight ? 1 - error / apart : NAN;
 }
 
 void qk__attention_predict(qk_attention *numbers, qk__prediction which, double *scores)
@@ -252,6 +246,6 @@ void qk__attention_predict(qk_attention *numbers, qk__prediction which, double *
         }
         *predicted(cell, which) = mass[qk_distance_bin(cell->distance_first)];
     }
-    compare_profiles(numbers, which,
-                     which == QK__BY_MEANS ? &numbers->means : &numbers->rotation);
+    *(which == QK__BY_MEANS ? &numbers->means_r2 : &numbers->rotation_r2) =
+        compare_profiles(numbers, which);
 }

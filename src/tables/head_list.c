@@ -85,8 +85,12 @@ static const char *side_of(const char **name)
 
 static qk_status no_column(const head_list *l, const char *name, qk_error *err)
 {
+    const char *instead = qk__gone_column(name);
     qk__guess guess = qk__guess_begin(name, strlen(name));
     find_column(l, name, &guess);
+    if (instead)
+        return qk__fail(err, QK_ERR_ARGUMENT, "the column '%s' has left: use %s", name,
+                        instead);
     if (guess.nearest)
         return qk__fail(err, QK_ERR_ARGUMENT, "there is no column '%.100s' (did you mean %s?)",
                         name, guess.nearest);
@@ -212,6 +216,8 @@ static qk_status fail_text(const head_list *l, const char *sql, const char *text
     if (column && check_side(l, side, column, &why) != QK_OK)
         return qk__fail(err, QK_ERR_ARGUMENT, "%s%s", where, why.message);
     no_column(l, name, &why);
+    if (qk__gone_column(name))
+        return qk__fail(err, QK_ERR_ARGUMENT, "%s%s", where, why.message);
     return qk__fail(err, QK_ERR_ARGUMENT, "%s%s; a text stands in single quotes: '%s'", where,
                     why.message, name);
 }

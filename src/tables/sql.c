@@ -123,8 +123,13 @@ static qk_status fail_at(qk__store *t, const char *sql, int code, qk_error *err)
         return qk__fail(err, QK_ERR_ARGUMENT,
                         "only SELECT is for tables of results, which are never changed (%s)",
                         message);
+    static const char NONE[] = "no such column: ";
     const char *quote =
         strstr(message, "no such column") ? "; a text stands in single quotes" : "";
+    const char *none = strncmp(message, NONE, strlen(NONE)) == 0 ? message + strlen(NONE) : "";
+    const char *instead = qk__gone_column(none);
+    if (instead)
+        return qk__fail(err, QK_ERR_ARGUMENT, "the column %s has left: use %s", none, instead);
     if (at >= 0)
         return qk__fail(err, QK_ERR_ARGUMENT, "character %d: %s%s", qk__utf8_count(sql, at) + 1,
                         message, quote);

@@ -3,7 +3,7 @@
  * statements, table_folder.c finds files, layout.c says which tables and columns there are, fill_csv.c reads files,
  * fill_sums.c sums some while they are read, fill_scores.c reads one of unknown columns, fill_ablated.c asks manifests, fill_heads.c puts tables together, result_rows.c makes columns of what a statement finds, aggregates.c has the
  * functions that SQLite lacks, category_texts.c finds misspelt categories, head_totals.c says what a
- * list of heads is made from. */
+ * list of heads is made from, gone_columns.c knows columns of earlier versions. */
 #ifndef QK_TABLES_STORE_H
 #define QK_TABLES_STORE_H
 
@@ -146,5 +146,8 @@ QK_MUST_CHECK qk_status qk__tell_side(qk__store *store, const char *set, const c
 QK_MUST_CHECK qk_status qk__sql_rows(qk__store *t, sqlite3_stmt *statement, qk_columns **rows,
                                      qk_error *err);
 QK_MUST_CHECK qk_status qk__sql_functions(qk__store *t, qk_error *err);
+
+/* What says the same as a column ("entropy", "a.entropy") of an earlier version; NULL: it is none. */
+const char *qk__gone_column(const char *name);
 
 #endif

@@ -3,11 +3,10 @@
 import numpy as np
 from attention_rows import SHIFT, attention, bin_of, entropy, far_keys, joined, sums_of_text
 
-SHARES = ["sink_mass", "first_mass", "self_mass", "previous_mass", "no_key_mass", "near_mass", "local_mass",
-          "far_mass", "duplicate_mass", "duplicate_uniform", "duplicate_mul", "induction_mass",
-          "induction_uniform", "induction_mul", "top_sink", "top_self", "top_previous", "top_offset_share"]
-NUMBERS = [*SHARES, "entropy", "effective_keys", "participation", "information", "mean_distance",
-           "far_information", "window_99", "distance_share", "duplicate_excess", "induction_excess", "logit_max_mean"]
+SHARES = ["sink_mass", "self_mass", "previous_mass", "no_key_mass", "near_mass", "far_mass", "duplicate_mass",
+          "duplicate_uniform", "induction_mass", "induction_uniform"]
+NUMBERS = [*SHARES, "information", "mean_distance", "far_information", "window_99", "distance_share", "duplicate_excess",
+           "induction_excess", "logit_max_mean"]
 
 
 class Text:
@@ -99,26 +98,14 @@ def expected(texts):
     rows = [(text, i, text.a[i]) for text in texts for i in range(len(text.a))]
     low = [max(0, i - text.window + 1) if text.window else 0 for text, i, _ in rows]
     e = {"sink_mass": mean([a[0] for _, _, a in rows]),
-         "first_mass": mean([a[:4].sum() for _, _, a in rows]),
          "self_mass": mean([a[i] for _, i, a in rows]),
          "previous_mass": mean([a[i - 1] if i else 0 for _, i, a in rows]),
          "no_key_mass": mean([1 - a.sum() for _, _, a in rows]),
-         "entropy": mean([entropy(a) for _, _, a in rows]),
-         "participation": 1 / mean([(a**2).sum() for _, _, a in rows]),
          "logit_max_mean": mean([np.log(a.max()) + SHIFT for _, _, a in rows]),
          "information": mean([np.log(i + 1 - f) - entropy(a) for (_, i, a), f in zip(rows, low, strict=True)])}
-    e["effective_keys"] = np.exp(e["entropy"])
-    for name, first, last in (("near", 0, 7), ("local", 1, 63), ("far", 64, 10**9)):
+    for name, first, last in (("near", 0, 7), ("far", 64, 10**9)):
         e[name + "_mass"] = mean([sum(a[j] for j in range(4, i + 1) if first <= i - j <= last)
                                   for text, i, a in rows if i >= 8 and len(far_keys(i, text.window))])
-    tops = [f + int(np.argmax(a[f:i + 1])) for (_, i, a), f in zip(rows, low, strict=True)]
-    offsets = [i - top if top or not i else -1 for top, (_, i, _) in zip(tops, rows, strict=True)]
-    e["top_sink"] = mean([o == -1 for o in offsets])
-    e["top_self"] = mean([o == 0 for o in offsets])
-    e["top_previous"] = mean([o == 1 for o in offsets])
-    places = [o if o < 16 else 1 << (o.bit_length() - 1) for o in offsets if o > 1]
-    most = max((places.count(o) for o in set(places)), default=0)
-    e["top_offset_share"] = most / len(rows)
     for name, shift in (("duplicate", 0), ("induction", 1)):
         known = [(text, i, a, f) for (text, i, a), f in zip(rows, low, strict=True) if text.tokens is not None]
         mass, uniform = [], []
@@ -130,8 +117,7 @@ def expected(texts):
                 mass.append(a[keys].sum())
                 uniform.append(len(keys) / (i + 1 - f))
         e[name + "_mass"], e[name + "_uniform"] = mean(mass), mean(uniform)
-        e[name + "_mul"] = sum(mass) / len(known) if known else np.nan
         e[name + "_excess"] = e[name + "_mass"] - e[name + "_uniform"]
     e["window_99"] = window_of(window_shares(texts))
     e["distance_share"], e["far_information"], e["mean_distance"] = distance_share(texts)
-    return e, {o for o in places if places.count(o) == most}
+    return e

@@ -25,7 +25,7 @@ static void print_numbers(const qk_attention *a)
         printf("%.17g %.17g %.17g\n", a->value[i], a->lo[i], a->hi[i]);
     for (int i = 0; i < QK_NUM_HEAD_NAMES; i++)
         printf("%.17g\n", a->probability[i]);
-    printf("%.17g\n%zu\n%s\n", a->top_offset, a->groups, a->names);
+    printf("%zu\n%s\n", a->groups, a->names);
 }
 
 /* The profile, and what scores of slope * distance make of it. */
@@ -39,8 +39,7 @@ static qk_status print_profile(const qk__attention_head *head, double slope, qk_
         scores[d] = slope * (double)d;
     qk__attention_predict(a, QK__BY_MEANS, scores);
     free(scores);
-    printf("%zu %ld %.17g %.17g %.17g %.17g\n", reach, a->window, a->uniform_variation,
-           a->means.r_squared, a->means.total_variation, a->distance_slope);
+    printf("%zu %ld %.17g %.17g\n", reach, a->window, a->means_r2, a->distance_slope);
     for (const qk_attention_cell *c = a->profile; c < a->profile + a->num_profile; c++)
         printf("%ld %ld %ld %ld %.17g %.17g %.17g %.17g\n", c->row_first, c->row_last,
                c->distance_first, c->distance_last, c->mass, c->uniform, c->predicted_means,

@@ -71,7 +71,7 @@ def test_numbers_of_kept_sums(qkscope, capture, texts, tmp_path):
     assert len(heads) == LAYERS * HEADS
     for head in heads:
         own = texts[int(head["layer"])][int(head["q_head"])]
-        want, _ = expected(own)
+        want = expected(own)
         for name in NUMBERS:
             if name.endswith("_excess"):
                 continue

@@ -290,6 +290,8 @@ def test_a_terminal_has_what_fits(program, qkscope, results, columns):
     (["--where", "label == 'ü' and median(r_q) > 0"], 2, "where: character 18: misuse of aggregate function median()"),
     (["--sort", "-median(r_q)"], 2, "sort: character 2: misuse of aggregate function median()"),
     (["--columns", "layer,r_p"], 2, "columns: there is no column 'r_p' (did you mean"),
+    (["--sort", "effective_keys"], 2, "sort: character 1: the column 'effective_keys' has left: use information"),
+    (["--columns", "layer,local_mass"], 2, "columns: the column 'local_mass' has left: use window_99, near_mass and far_mass"),
     (["--columns", "layer r_q"], 2, "expected a comma behind 'layer'"),
     (["--heads", "2:1,9:*"], 1, "heads 9:*: these results have none of them"),
     (["--where", "category_before == 'mixed'"], 1, "no head has a category_before here"),

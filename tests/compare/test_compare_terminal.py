@@ -76,4 +76,4 @@ def test_attention_of_results(qkscope, tmp_path):
                 "--rows", 200, "--keep", "rows,attention", "-o", tmp_path / f"capture-{step}", expect=0)
         qkscope("analyze", tmp_path / f"capture-{step}", "-o", tmp_path / f"results-{step}", "--ci", 95, expect=0)
     qkscope("compare", tmp_path / "results-20", tmp_path / "results-100", "-o", tmp_path / "out", "--no-html", expect=0)
-    assert "entropy" in {r["metric"] for r in read_csv(tmp_path / "out" / "compare.csv") if r["p"] is not None}
+    assert "information" in {r["metric"] for r in read_csv(tmp_path / "out" / "compare.csv") if r["p"] is not None}

@@ -12,8 +12,8 @@ from figure_files import cells, chart, draw, panels, svg_texts, told
 sys.path.insert(0, str(ROOT / "tests" / "report"))
 from made_tables import CATEGORIES, IDS, components, make_heads, write_csv, write_results  # noqa: E402
 
-ATTENTION = ["sink_mass", "first_mass", "self_mass", "previous_mass", "induction_mass", "far_information",
-             "distance_share", "mean_distance", "distance_slope", "rotation_slope"]
+ATTENTION = ["sink_mass", "near_mass", "self_mass", "previous_mass", "induction_mass", "far_information",
+             "distance_share", "mean_distance", "distance_slope", "far_mass"]
 PHASES = ["warm"] + ["main"] * 4 + ["decay"] * 2 + ["long context"] * 3
 SIZES = dict(pcs=10, buckets=9, bins=9, dim=16)
 

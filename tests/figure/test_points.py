@@ -12,7 +12,7 @@ from svg_pictures import Picture
 
 POINTS = {"pca-02-rq-rk-scatter": ("r_q", "r_k"), "attention-07-r-q": ("r_q", "distance_share"),
           "attention-08-r-k": ("r_k", "distance_share"), "attention-09-plasticity": ("ap_overall", "distance_share"),
-          "attention-10-slopes": ("rotation_slope", "distance_slope")}
+          "attention-10-slopes": ("bias_strength", "distance_slope")}
 
 
 @pytest.mark.cases(5)

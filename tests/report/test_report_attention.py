@@ -24,7 +24,7 @@ def write(folder, name, made, columns, **same):
 
 
 def make_study(folder, seed, models=1, effect=0.0, coupled=0.0):
-    """Columns of heads that share no keys. effect: of position-dominated heads; coupled: r of the two slopes."""
+    """Columns of heads that share no keys. effect: of position-dominated heads; coupled: r of the slope and the drift that predicts it."""
     rng = np.random.default_rng(seed)
     n = models * LAYERS * HEADS
     made = {"model": np.repeat([f"m-{i}" for i in range(models)], LAYERS * HEADS),
@@ -34,12 +34,13 @@ def make_study(folder, seed, models=1, effect=0.0, coupled=0.0):
     made["positional_overhead"] = rng.uniform(0, 1, n)
     made["distance_share"] = (0.3 + 0.1 * rng.normal(size=n) + 0.02 * made["layer"]
                               + effect * (made["category"] == "position-dominated"))
-    made["rotation_slope"] = -1e-3 * rng.lognormal(0, 0.5, n)
+    made["bias_strength"] = 1e-3 * rng.lognormal(0, 0.5, n)
     noise = 1e-3 * rng.normal(size=n)
-    made["distance_slope"] = coupled * made["rotation_slope"] + math.sqrt(1 - coupled ** 2) * noise - 1e-3
+    made["distance_slope"] = -coupled * made["bias_strength"] + math.sqrt(1 - coupled ** 2) * noise - 1e-3
     folder.mkdir(exist_ok=True)
     write(folder, "heads.csv", made, [*KEYS, "category", "positional_overhead"], n_q=1000, n_k=1000)
-    write(folder, "attention.csv", made, [*KEYS, "distance_share", "rotation_slope", "distance_slope"])
+    write(folder, "rotated.csv", made, [*KEYS, "bias_strength"])
+    write(folder, "attention.csv", made, [*KEYS, "distance_share", "distance_slope"])
     return made
 
 
@@ -104,8 +105,8 @@ def test_slopes(tmp_path, coupled, verdict):
     made = make_study(tmp_path, 5, coupled=coupled)
     found = findings_in(tmp_path)[0]
     assert found["drift-slope"].verdict == verdict
-    x, y = (off_layers(made[name], made["layer"]) for name in ("rotation_slope", "distance_slope"))
-    assert found["drift-slope"].p == pytest.approx(p_of_r(x, y, len(x) - LAYERS + 1), rel=1e-6)
+    x, y = (off_layers(made[name], made["layer"]) for name in ("bias_strength", "distance_slope"))
+    assert found["drift-slope"].p == pytest.approx(p_of_r(-x, y, len(x) - LAYERS + 1), rel=1e-6)
     assert found["overhead-distance"].verdict == "unsupported"
 
 

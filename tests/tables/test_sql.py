@@ -280,6 +280,7 @@ ENDLESS = "with recursive t(x) as (select 1 union all select x + 1 from t)"
 @pytest.mark.cases(99)
 @pytest.mark.parametrize("statement, code, words", [
     ("select 'ü' as u, nix from heads", 2, "character 18: no such column: nix"),
+    ("select avg(h.first_mass) from heads h", 2, "the column h.first_mass has left: use sink_mass"),
     ("select nix from heads", 2, "character 8: no such column: nix; a text stands in single quotes"),
     ("select \"mixed\" from heads", 2, "no such column: mixed"),
     ("select layer from heads where", 2, "incomplete input"),
