@@ -104,6 +104,16 @@ QK_API QK_MUST_CHECK qk_status qk_ablation_run(const qk_ablation_settings *setti
                                                qk_ablation_outcome *outcome, qk_error *err);
 QK_API void qk_ablation_outcome_free(qk_ablation_outcome *outcome);
 
+/* A change in a sentence: "removing it", or what begins with "with": "without rotation", "with a window (64:4)"; and what
+ * follows where the loss rises and where it does not: "it uses position". */
+typedef struct qk_ablation_words {
+    char called[80];
+    const char *needs, *spares;
+} qk_ablation_words;
+
+/* False: `what` is no change that --what takes. */
+QK_API bool qk_ablation_wording(const char *what, qk_ablation_words *words);
+
 QK_END_DECLS
 
 #endif

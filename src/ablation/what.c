@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Changes, from words: "freeze:slow", "window:256:4". */
+/* Changes, from words and into words: "freeze:slow", "window:256:4". */
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -9,9 +10,75 @@
 #include "base/parse_number.h"
 
 static const double TURN = 6.283185307179586;
-static const char WORDS[] =
-    "remove, mean, freeze[:BAND], shuffle:TOKENS, profile, window:TOKENS[:KEPT], no-sink, "
-    "uniform or direction:pcN|a[:PART]";
+enum { MOST_LETTERS = 40 }; /* of a change; controls have more behind it */
+
+/* Every change: how its value is written, what it is called without and with a value (%s), and what follows where the loss
+ * rises and where it does not. */
+static const struct change {
+    const char *word, *value;
+    qk_head_change_kind kind;
+    const char *called, *valued, *needs, *spares;
+} CHANGES[] = {
+    {"remove", "", QK_CHANGE_OUTPUT, "removing it", NULL, "the model needs it",
+     "the model does without it"},
+    {"mean", "", QK_CHANGE_OUTPUT, "with its mean output", NULL, "its output tells texts apart",
+     "a constant would do"},
+    {"freeze", "[:BAND]", QK_CHANGE_ROTATION, "without rotation", "without rotation (%s)",
+     "it uses position", "it does not need this rotation"},
+    {"shuffle", ":TOKENS", QK_CHANGE_ROTATION, NULL, "with keys shuffled (%s)",
+     "it uses position at that scale", "it does not need position at that scale"},
+    {"profile", "", QK_CHANGE_PROFILE, "with weights by distance alone", NULL,
+     "distance is not enough", "distance is enough"},
+    {"window", ":TOKENS[:KEPT]", QK_CHANGE_WINDOW, NULL, "with a window (%s)",
+     "it uses keys farther away", "this window is enough"},
+    {"no-sink", "", QK_CHANGE_NO_SINK, "without the sink", NULL, "it uses the sink",
+     "it does not need the sink"},
+    {"uniform", "", QK_CHANGE_UNIFORM, "with equal weights", NULL, "its attention is used",
+     "its attention is not needed"},
+    {"direction", ":pcN|a[:PART]", QK_CHANGE_DIRECTION, NULL, "without %s in its queries",
+     "it uses that axis", "it does not need that axis"},
+};
+enum { NUM_CHANGES = sizeof CHANGES / sizeof *CHANGES };
+
+/* The change that a text begins with: all of it, or what is before a colon. */
+static const struct change *find_change(const char *text)
+{
+    const size_t length = strcspn(text, ":");
+    for (size_t i = 0; i < NUM_CHANGES; i++)
+        if (strlen(CHANGES[i].word) == length && strncmp(CHANGES[i].word, text, length) == 0)
+            return &CHANGES[i];
+    return NULL;
+}
+
+bool qk_ablation_wording(const char *what, qk_ablation_words *words)
+{
+    const struct change *change = find_change(what);
+    const char *colon = strchr(what, ':');
+    const char *called = change ? colon ? change->valued : change->called : NULL;
+    const char *gap = called ? strstr(called, "%s") : NULL;
+    if (!called)
+        return false;
+    snprintf(words->called, sizeof words->called, "%.*s%s%s",
+             (int)(gap ? gap - called : (ptrdiff_t)strlen(called)), called,
+             gap ? colon + 1 : "", gap ? gap + 2 : "");
+    words->needs = change->needs;
+    words->spares = change->spares;
+    return true;
+}
+
+static qk_status no_change(const char *word, size_t length, qk_error *err)
+{
+    char choices[256] = "";
+    size_t at = 0;
+    for (size_t i = 0; i < NUM_CHANGES; i++)
+        at += (size_t)snprintf(choices + at, sizeof choices - at, "%s%s%s",
+                               i == 0                 ? ""
+                               : i + 1 == NUM_CHANGES ? " or "
+                                                      : ", ",
+                               CHANGES[i].word, CHANGES[i].value);
+    return qk__fail(err, QK_ERR_ARGUMENT, "what: \"%.*s\": give %s", (int)length, word,
+                    choices);
+}
 
 /* "64", "64:4": one or two numbers. */
 static bool parse_numbers(const char *text, int64_t *a, int64_t *b)
@@ -77,50 +144,32 @@ static bool parse_direction(const char *text, qk__what *what)
     return true;
 }
 
-static bool parse_what(const char *word, const char *rest, qk__what *what)
+static bool parse_what(const char *text, qk__what *what)
 {
-    static const struct {
-        const char *word;
-        qk_head_change_kind kind;
-    } PLAIN[] = {{"remove", QK_CHANGE_OUTPUT},
-                 {"mean", QK_CHANGE_OUTPUT},
-                 {"profile", QK_CHANGE_PROFILE},
-                 {"no-sink", QK_CHANGE_NO_SINK},
-                 {"uniform", QK_CHANGE_UNIFORM}};
-    for (size_t i = 0; i < sizeof PLAIN / sizeof *PLAIN; i++)
-        if (strcmp(word, PLAIN[i].word) == 0) {
-            what->kind = PLAIN[i].kind;
-            what->profile = what->kind == QK_CHANGE_PROFILE;
-            what->mean = strcmp(word, "mean") == 0;
-            return !rest;
-        }
-    if (strcmp(word, "direction") == 0) {
-        what->kind = QK_CHANGE_DIRECTION;
-        return rest && parse_direction(rest, what);
-    }
-    what->kind = strcmp(word, "window") == 0 ? QK_CHANGE_WINDOW : QK_CHANGE_ROTATION;
-    if (strcmp(word, "window") == 0)
-        return rest && parse_numbers(rest, &what->window, &what->kept);
-    if (strcmp(word, "shuffle") == 0)
-        return rest && parse_numbers(rest, &what->block, NULL);
-    return strcmp(word, "freeze") == 0 && parse_band(rest ? rest : "all", what);
+    const struct change *change = find_change(text);
+    const char *colon = strchr(text, ':');
+    if (!change || !(colon ? change->valued : change->called))
+        return false;
+    what->kind = change->kind;
+    what->profile = change->kind == QK_CHANGE_PROFILE;
+    what->mean = strcmp(change->word, "mean") == 0;
+    if (change->kind == QK_CHANGE_DIRECTION)
+        return parse_direction(colon + 1, what);
+    if (change->kind == QK_CHANGE_WINDOW)
+        return parse_numbers(colon + 1, &what->window, &what->kept);
+    if (strcmp(change->word, "shuffle") == 0)
+        return parse_numbers(colon + 1, &what->block, NULL);
+    return change->kind != QK_CHANGE_ROTATION || parse_band(colon ? colon + 1 : "all", what);
 }
 
 static qk_status add_what(qk__ablation *a, const char *word, size_t length, qk_error *err)
 {
     qk__what what = {0};
-    char text[40];
-    if (length == 0 || length >= sizeof text)
-        return qk__fail(err, QK_ERR_ARGUMENT, "what: \"%.*s\": give %s", (int)length, word,
-                        WORDS);
-    memcpy(text, word, length);
-    text[length] = 0;
-    memcpy(what.name, text, length + 1);
-    char *colon = strchr(text, ':');
-    if (colon)
-        *colon = 0;
-    if (!parse_what(text, colon ? colon + 1 : NULL, &what))
-        return qk__fail(err, QK_ERR_ARGUMENT, "what: \"%s\": give %s", what.name, WORDS);
+    if (length == 0 || length >= MOST_LETTERS)
+        return no_change(word, length, err);
+    memcpy(what.name, word, length);
+    if (!parse_what(what.name, &what))
+        return no_change(word, length, err);
     for (size_t i = 0; i < a->num_whats; i++)
         if (strcmp(a->whats[i].name, what.name) == 0)
             return qk__fail(err, QK_ERR_ARGUMENT, "what: %s twice", what.name);

@@ -16,6 +16,7 @@ enum { FIRST_LONG = 1000 };
 typedef struct given {
     const cli_option *option;
     const char *value;
+    bool by_letter; /* -h, not --help */
 } given;
 
 typedef struct parser {
@@ -161,7 +162,7 @@ static int collect(parser *p)
         const char *value = optarg                ? optarg
                             : is_optional(option) ? optional_value(call->argc, call->argv)
                                                   : "";
-        p->given[p->num_given++] = (given){option, value};
+        p->given[p->num_given++] = (given){option, value, code < FIRST_LONG};
     }
     call->arguments = call->argv + optind;
     call->count = call->argc - optind;
@@ -240,11 +241,11 @@ static int check_settings(const cli_call *call)
     return fail_usage();
 }
 
-/* -h, not --help or the beginning of it. */
-static bool asks_by_letter(const cli_call *call)
+/* Whether help was asked for by -h alone. */
+static bool asks_by_letter(const parser *p)
 {
-    for (int i = 1; i < call->argc; i++)
-        if (strncmp(call->argv[i], "--he", 4) == 0 && strncmp(call->argv[i], "--heads", 7) != 0)
+    for (size_t i = 0; i < p->num_given; i++)
+        if (strcmp(p->given[i].option->name, "help") == 0 && !p->given[i].by_letter)
             return false;
     return true;
 }
@@ -260,7 +261,7 @@ static int run_command(parser *p)
         code = store_all(p, FIRST, false);
     if (code >= 0)
         return code;
-    if (common->help && asks_by_letter(call))
+    if (common->help && asks_by_letter(p))
         cli_print_usual(call->command, call->settings);
     else if (common->help)
         cli_print_help(call->command, call->settings);

@@ -125,6 +125,9 @@ size_t cli_list_options(const qk_settings *settings, cli_option options[CLI_MAX_
 void cli_default_text(const qk_settings *settings, const cli_option *option, char *text,
                       size_t size);
 
+/* Words up to the terminal's width, at most `most` columns; the rest goes on below, from `column` on. */
+void cli_print_wrapped(const char *text, int column, int most);
+
 void cli_print_help(const cli_command *command, const qk_settings *settings);
 /* In short: the first paragraph, the usual options, three examples. */
 void cli_print_usual(const cli_command *command, const qk_settings *settings);

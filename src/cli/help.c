@@ -3,38 +3,42 @@
 #include "cli.h"
 
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 enum { HELP_COLUMN = 30, LEAST_WIDTH = 50, MOST_WIDTH = 92, FEW_EXAMPLES = 3 };
 
 /* Of a terminal, what it has; but no line of less than a few words. */
-static size_t line_width(void)
+static size_t line_width(int most)
 {
-    int columns = isatty(STDOUT_FILENO) ? cli_columns(STDOUT_FILENO) : MOST_WIDTH;
-    return columns < LEAST_WIDTH  ? LEAST_WIDTH
-           : columns > MOST_WIDTH ? MOST_WIDTH
-                                  : (size_t)columns;
+    int columns = isatty(STDOUT_FILENO) ? cli_columns(STDOUT_FILENO) : most;
+    return columns < LEAST_WIDTH ? LEAST_WIDTH
+           : columns > most      ? (size_t)most
+                                 : (size_t)columns;
 }
 
-/* Words up to the width; the rest goes on below them. Ends of lines stay. */
-static void print_wrapped(const char *text, size_t column)
+void cli_print_wrapped(const char *text, int column, int most)
 {
-    size_t at = column, width = line_width();
+    const size_t from = (size_t)column, width = line_width(most);
+    size_t at = from;
     while (*text) {
-        size_t length = strcspn(text, " \n");
-        if (at > column && at + 1 + length > width) {
-            printf("\n%*s", (int)column, "");
-            at = column;
-        } else if (at > column) {
-            putchar(' ');
+        const size_t length = strcspn(text, " \n");
+        char *word = strndup(text, length);
+        const size_t columns = cli_text_columns(word ? word : "", INT_MAX);
+        if (at > from && at + 1 + columns > width) {
+            cli_print("\n%*s", column, "");
+            at = from;
+        } else if (at > from) {
+            cli_print(" ");
             at++;
         }
-        printf("%.*s", (int)length, text);
-        at += length;
+        cli_print("%s", word ? word : "");
+        free(word);
+        at += columns;
         text += length + (text[length] == ' ');
-        for (; *text == '\n'; text++, at = column)
-            putchar('\n');
+        for (; *text == '\n'; text++, at = from)
+            cli_print("\n");
     }
 }
 
@@ -53,7 +57,7 @@ static void print_option(const qk_settings *settings, const cli_option *option)
     printf("%-*s", HELP_COLUMN, left);
     if (length >= HELP_COLUMN)
         printf("\n%*s", HELP_COLUMN, "");
-    print_wrapped(help, HELP_COLUMN);
+    cli_print_wrapped(help, HELP_COLUMN, MOST_WIDTH);
     putchar('\n');
 }
 
@@ -86,7 +90,7 @@ static void print_options(const qk_settings *settings)
 void cli_print_help(const cli_command *command, const qk_settings *settings)
 {
     printf("Usage: %s %s\n\n", cli_called(), command->usage);
-    print_wrapped(command->description, 0);
+    cli_print_wrapped(command->description, 0, MOST_WIDTH);
     putchar('\n');
     print_options(settings);
     printf("\nLists read 0,2,5-9. Exit codes: 0 ok, 1 failure, 2 usage, 3 some heads failed,\n"
@@ -115,7 +119,7 @@ void cli_print_usual(const cli_command *command, const qk_settings *settings)
              (int)(end ? (size_t)(end - command->description) : strlen(command->description)),
              command->description);
     printf("Usage: %s %s\n\n", cli_called(), command->usage);
-    print_wrapped(about, 0);
+    cli_print_wrapped(about, 0, MOST_WIDTH);
     printf("\n\n");
     for (size_t i = 0; i < count; i++)
         if (is_listed(command->usual, options[i].name))

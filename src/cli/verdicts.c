@@ -4,12 +4,13 @@
 #include "verdicts.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
 
-enum { MOST_SENTENCES = 10, MOST_NAMED = 8 };
+enum { MOST_SENTENCES = 10, MOST_NAMED = 8, MOST_COLUMNS = 100 };
 
 typedef enum verdict { HARMLESS, NEEDED, UNDECIDED, NUM_VERDICTS } verdict;
 
@@ -19,45 +20,6 @@ static const char *const VERDICTS[NUM_VERDICTS] = {"harmless", "needed", "undeci
 static verdict verdict_of(const qk_ablation_effect *e, double tolerance)
 {
     return e->delta_hi < tolerance ? HARMLESS : e->delta_lo > 0 ? NEEDED : UNDECIDED;
-}
-
-/* What a change asks: its beginning, how it is called, and what follows where the loss rises and where it does not.
- * %s: what is behind the colon. */
-static const struct {
-    const char *what, *called, *needs, *spares;
-} ASKED[] = {
-    {"remove", "removed", "the model needs this", "the model does without"},
-    {"mean", "with its mean output", "the output tells texts apart", "a constant would do"},
-    {"freeze:", "without rotation (%s)", "position is used", "that rotation is not needed"},
-    {"freeze", "without rotation", "position is used", "rotation is not needed"},
-    {"shuffle:", "with keys shuffled (%s)", "position at that scale is used",
-     "position at that scale is not needed"},
-    {"profile", "with weights by distance alone", "distance is not enough",
-     "distance is enough"},
-    {"window:", "with a window (%s)", "keys farther away are used", "this window is enough"},
-    {"no-sink", "without the sink", "the sink is used", "the sink is not needed"},
-    {"direction:", "without %s in the queries", "that axis is used", "that axis is not needed"},
-    {"uniform", "with equal weights", "the attention is used", "the attention is not needed"},
-};
-
-static size_t asked_by(const char *what)
-{
-    size_t i = 0;
-    while (i + 1 < sizeof ASKED / sizeof *ASKED &&
-           strncmp(what, ASKED[i].what, strlen(ASKED[i].what)) != 0)
-        i++;
-    return i;
-}
-
-static void print_change(const char *what)
-{
-    const size_t i = asked_by(what);
-    const char *called = ASKED[i].called, *gap = strstr(called, "%s");
-    if (gap)
-        cli_print("%.*s%s%s", (int)(gap - called), called, what + strlen(ASKED[i].what),
-                  gap + 2);
-    else
-        cli_print("%s", called);
 }
 
 const char *cli_verdict(const qk_ablation_effect *effect, double tolerance)
@@ -78,24 +40,29 @@ static double plain(double loss)
     return rounded == 0 ? 0 : rounded;
 }
 
-static void print_verdict(const qk_ablation_effect *e, double tolerance)
+/* "without rotation the loss rises (0.009, 0.004 to 0.014): it uses position". Only the first number of a sentence has its
+ * unit. */
+static void write_verdict(FILE *out, const qk_ablation_effect *e, double tolerance,
+                          const char *unit)
 {
-    const size_t asked = asked_by(e->what);
+    static const char *const SAID[2][NUM_VERDICTS] = {
+        {" is harmless", " raises the loss", " is not decided"},
+        {" the loss hardly rises", " the loss rises", " the rise is not decided"}};
+    qk_ablation_words words = {.needs = "it is needed", .spares = "it is not needed"};
     const verdict found = verdict_of(e, tolerance);
-    print_change(e->what);
-    cli_print(found == HARMLESS ? " harmless"
-              : found == NEEDED ? " the loss rises"
-                                : " not decided");
+    if (!qk_ablation_wording(e->what, &words))
+        snprintf(words.called, sizeof words.called, "%s", e->what);
+    fprintf(out, "%s%s (%.3f", words.called, SAID[strncmp(words.called, "with", 4) == 0][found],
+            plain(e->delta));
     if (isfinite(e->delta_lo) && isfinite(e->delta_hi))
-        cli_print(" (%.3f, %.3f to %.3f)", plain(e->delta), plain(e->delta_lo),
-                  plain(e->delta_hi));
+        fprintf(out, ", %.3f to %.3f%s)", plain(e->delta_lo), plain(e->delta_hi), unit);
     else
-        cli_print(" (%.3f; one text has no interval)", plain(e->delta));
+        fprintf(out, "%s; one text has no interval)", unit);
     if (found != UNDECIDED)
-        cli_print(": %s", found == HARMLESS ? ASKED[asked].spares : ASKED[asked].needs);
+        fprintf(out, ": %s", found == HARMLESS ? words.spares : words.needs);
     if (found == NEEDED && e->draws > 0)
-        cli_print(e->beyond_lo > 0 ? ", more than random heads"
-                                   : ", no more than random heads");
+        fprintf(out,
+                e->beyond_lo > 0 ? ", more than random heads" : ", no more than random heads");
 }
 
 /* The next change of a group in the order of the tables, which lie in one array. */
@@ -110,16 +77,31 @@ static const qk_ablation_effect *next_of(const qk_ablation_effect *const *list, 
     return next;
 }
 
+static void print_indented(const char *text)
+{
+    cli_print("  ");
+    cli_print_wrapped(text, 4, MOST_COLUMNS);
+    cli_print("\n");
+}
+
 static void print_sentence(const qk_ablation_effect *const *list, size_t count,
                            const char *group, double tolerance)
 {
     const qk_ablation_effect *e = NULL;
-    cli_print("  %s", group);
-    for (const char *before = ": "; (e = next_of(list, count, group, e)); before = "; ") {
-        cli_print("%s", before);
-        print_verdict(e, tolerance);
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    if (!out)
+        return;
+    fprintf(out, "%s: ", group);
+    for (const char *unit = " nats"; (e = next_of(list, count, group, e)); unit = "") {
+        fputs(*unit ? "" : "; ", out);
+        write_verdict(out, e, tolerance, unit);
     }
-    cli_print(".\n");
+    fputs(".", out);
+    if (fclose(out) == 0)
+        print_indented(text);
+    free(text);
 }
 
 static bool is_first(const qk_ablation_effect *const *list, size_t i)
@@ -137,8 +119,8 @@ static void print_counts(const qk_ablation_effect *const *list, size_t count, co
     size_t of[NUM_VERDICTS] = {0};
     for (size_t i = 0; i < count; i++)
         of[verdict_of(list[i], tolerance)] += strcmp(list[i]->what, what) == 0;
-    cli_print("  ");
-    print_change(what);
+    qk_ablation_words words;
+    cli_print("  %s", qk_ablation_wording(what, &words) ? words.called : what);
     for (int v = 0; v < NUM_VERDICTS; v++)
         cli_print("%s%zu %s", v ? ", " : ": ", of[v], VERDICTS[v]);
     size_t named = 0;

@@ -649,12 +649,15 @@ def test_json(qkscope, whole, results, tmp_path):
     said = qkscope(*words, tmp_path / "b", "--tolerance", "1e-9", expect=0).out.splitlines()
     first, = [e for e in found["effects"] if (e["group"], e["what"]) == ("L0H3", "freeze")]
     numbers = ", ".join(f"{first[name]:.3f}" for name in ("delta", "delta_lo")) + f" to {first['delta_hi']:.3f}"
-    [line] = [line for line in said if line.startswith("  L0H3: ")]
-    assert f"without rotation the loss rises ({numbers}): position is used" in line and line.startswith("  L0H3: removed ")
+    begin, = [i for i, line in enumerate(said) if line.startswith("  L0H3: removing it ")]
+    assert all(len(line) <= 100 for line in said[begin:begin + 3])
+    sentence = " ".join(line.strip() for line in said[begin:begin + 3])
+    assert f"; without rotation the loss rises ({numbers}): it uses position." in sentence
+    assert " nats)" in sentence.split(";")[0]
     of = [("harmless" if e["delta_hi"] < 1e-9 else "needed" if e["delta_lo"] > 0 else "undecided")
           for e in found["effects"] if e["what"] == "remove" and e["layer"] >= 0]
-    [counts] = [line for line in said if line.startswith("  removed: ") and f"{of.count('needed')} needed" in line][:1]
-    assert f"removed: {of.count('harmless')} harmless, {of.count('needed')} needed, {of.count('undecided')} undecided" in counts
+    [counts] = [line for line in said if line.startswith("  removing it: ") and f"{of.count('needed')} needed" in line][:1]
+    assert f"removing it: {of.count('harmless')} harmless, {of.count('needed')} needed, {of.count('undecided')} undecided" in counts
     assert said[0].startswith(f"step-2004: {found['texts']} texts, {3 * (6 + 1)} changes of each")
     listed = [float(line.split()[0]) for line in said if line.lstrip()[:1] in "+-" and line.strip()]
     singles = [e["delta"] for e in found["effects"] if e["layer"] >= 0]
