@@ -124,8 +124,8 @@ typedef enum qk__hue {
 /* Where a number of a head goes. */
 typedef enum qk__use {
     QK__COMPARED, /* everywhere */
-    QK__SHOWN,    /* nowhere where two runs are compared: it says how sure other numbers are */
-    QK__LISTED,   /* to lists of heads alone */
+    QK__SHOWN, /* nowhere where two runs are compared: it says how sure other numbers are, or has steps */
+    QK__LISTED, /* to lists of heads alone */
 } qk__use;
 
 typedef struct qk__column {
