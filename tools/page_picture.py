@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The picture of the page in README.md, docs/page.png: page_picture.py REPORT.html, of a capture of the bundled model,
+"""The picture of the page in docs/figures.md, docs/page.png: page_picture.py REPORT.html, of a capture of the bundled model,
 
     qkscope capture -m examples/kjv-tiny/step-2004 -t examples/kjv-tiny/passages.jsonl -o capture
     qkscope analyze capture -o results --ci 95

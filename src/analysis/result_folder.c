@@ -376,7 +376,7 @@ qk_status qk__results_commit(qk__run *run, qk_error *err)
     if (page && qk__is_file(page))
         qk__tell_notice(
             &run->context, QK_NOTICE_WARNING,
-            "%s shows the tables from before this run; qkscope report makes it anew", page);
+            "%s shows the tables from before this run; qkscope report makes it again", page);
     free(page);
     return QK_OK;
 }

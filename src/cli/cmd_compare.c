@@ -81,7 +81,7 @@ static void print_categories(const qk_compare_outcome *o)
         }
     if (all == 0)
         return;
-    cli_print("\nof another kind in b: %zu of %zu heads\n", all - same, all);
+    cli_print("\nof another category in b: %zu of %zu heads\n", all - same, all);
     for (int a = 0; a < QK_NUM_CATEGORIES; a++)
         for (int b = 0; b < QK_NUM_CATEGORIES; b++)
             if (a != b && o->categories[a][b] > 0)
@@ -128,7 +128,7 @@ static void print_outcome(const request *r, const qk_compare_outcome *o)
 {
     char lengths[QK_LENGTHS_SIZE];
     if (o->unlike)
-        cli_print("texts of unlike lengths: categories and most numbers depend on them\n");
+        cli_print("texts of different lengths: categories and most numbers depend on them\n");
     if (o->unlike && !r->settings.any_length)
         cli_print("no change is tested and no categories are compared without --any-length\n");
     cli_print("a: %s\nb: %s\n%zu head%s in both, %zu in a alone, %zu in b alone, %.2f s\n",
@@ -205,7 +205,7 @@ const cli_command cmd_compare = {
     .description =
         "What changed from A to B, head by head: the difference b - a of every number, with "
         "intervals over texts and p-values that are corrected together; means over all "
-        "heads; which heads are of another kind; and the biggest movers. A and B are each a "
+        "heads; which heads have another category; and the biggest movers. A and B are each a "
         "folder of results, or FOLDER:MODEL for one model of a study's folder. They need "
         "intervals (analyze --ci 95) for p-values. Heads are paired by layer and number, so A "
         "and B should be of one architecture. Writes compare.csv (a row per head and metric), "

@@ -144,7 +144,7 @@ const cli_command cmd_loss = {
                    "Hub.\n\nTEXT is "
                    "as for qkscope capture. Texts of more than --max-length tokens are split "
                    "into windows, each "
-                   "of which begins anew.",
+                   "with positions from 0.",
     .usual = "model text dtype max-texts max-length long threads json help",
     .examples =
         "qkscope loss -m examples/kjv-tiny/step-2004 -t examples/kjv-tiny/passages.jsonl\n"

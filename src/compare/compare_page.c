@@ -203,7 +203,8 @@ static void categories(qk__page *page, const qk_compare_outcome *o)
     if (!has_kinds(o))
         return;
     begin_section(page, "categories", "Kinds of heads");
-    qk__put(page, "p", "%zu of %zu heads are of another kind in b than in a.", all - same, all);
+    qk__put(page, "p", "%zu of %zu heads have another category in b than in a.", all - same,
+            all);
     table(page, o, "Heads by kind in a (rows) and in b (columns)", columns);
     for (int a = 0; a < QK_NUM_CATEGORIES; a++) {
         qk__open(page, "tr");

@@ -86,7 +86,7 @@ static void warn_of_level(qk__comparing *c, const qk__opened *side, const char *
             c,
             "%s: the intervals of %s are along fixed axes, which makes differences "
             "look surer than they are: only those of plasticity are used; analyse it "
-            "anew with --ci %g",
+            "again with --ci %g",
             side->letter, folder, level);
 }
 

@@ -119,7 +119,7 @@ qk_status qk__write_card(const qk__recording *r, qk__buffer *out, qk_error *err)
                              j->texts, j->windows, j->tokens));
     QK_TRY(qk__buffer_printf(out, err,
                              "- longer than %" PRId64 " tokens: %" PRId64
-                             " split (positions begin anew in each window), %" PRId64
+                             " split (positions begin again in each window), %" PRId64
                              " cut, %" PRId64 " passed over\n",
                              r->max_length, j->split, j->cut, j->skipped));
     return put_sampling(r, out, err);

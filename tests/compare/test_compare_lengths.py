@@ -33,12 +33,12 @@ def compare(qkscope, captures, out, a, b, *more):
 def test_unlike_lengths_claim_nothing(qkscope, captures, tmp_path):
     done, summary, rows = compare(qkscope, captures, tmp_path / "out", "short", "long")
     first, second, a, b, *_ = done.out.splitlines()
-    assert first.startswith("texts of unlike lengths") and "--any-length" in second
+    assert first.startswith("texts of different lengths") and "--any-length" in second
     assert (a, b) == ("a: of-short (40 tokens)", "b: of-long (90 tokens)")
     assert "a is of texts of 40 tokens" in summary["warnings"][0] and summary["warnings"][0] in done.err
     assert summary["unlike_lengths"] is True and summary["categories"] is None
     assert summary["tested"] == summary["supported"] == 0 and all(m["p_corrected"] is None for m in summary["metrics"])
-    for word in ("more than texts explain", "of another kind", "changed by more"):
+    for word in ("more than texts explain", "of another category", "changed by more"):
         assert word not in done.out
     assert re.search(r"mean over heads +a \(40\) +b \(90\) ", done.out) and re.search(r"metric +a \(40\) +b \(90\) ", done.out)
     assert {(r["text_tokens_a"], r["text_tokens_b"], r["p"]) for r in rows} == {(40, 90, None)}
@@ -48,7 +48,7 @@ def test_unlike_lengths_claim_nothing(qkscope, captures, tmp_path):
 
 def test_any_length_claims_all_the_same(qkscope, captures, tmp_path):
     done, summary, rows = compare(qkscope, captures, tmp_path / "out", "short", "long", "--any-length")
-    assert done.out.startswith("texts of unlike lengths") and "a (40)" in done.out and "more than texts explain" in done.out
+    assert done.out.startswith("texts of different lengths") and "a (40)" in done.out and "more than texts explain" in done.out
     assert summary["unlike_lengths"] is True and summary["tested"] == sum(r["p"] is not None for r in rows) > 0
     assert sum(sum(row.values()) for row in summary["categories"].values()) == 2
 
@@ -64,7 +64,7 @@ def test_results_know_their_lengths(qkscope, captures, tmp_path):
     for name in ("short", "long"):
         qkscope("rotate", captures / name, "-o", tmp_path / name, "--ci", 95, expect=0)
     said = qkscope("compare", tmp_path / "short", tmp_path / "long", "-o", tmp_path / "out", "--no-html", expect=0).out
-    assert said.startswith("texts of unlike lengths") and "more than texts explain" not in said
+    assert said.startswith("texts of different lengths") and "more than texts explain" not in said
 
 
 def test_study_of_unlike_lengths(qkscope, captures, tmp_path):
@@ -80,6 +80,6 @@ def test_study_of_unlike_lengths(qkscope, captures, tmp_path):
     qkscope("report", out, "--no-points", "--alone", expect=0)
     page = (out / "report.html").read_text()
     assert "texts of 40 to 99 tokens" in page and "unlike among models" in page
-    assert page.count("Texts of the models are of unlike lengths") == page.count('class="finding"') > 0
+    assert page.count("Texts of the models have different lengths") == page.count('class="finding"') > 0
     said = qkscope("compare", f"{out}:short", f"{out}:long", "-o", tmp_path / "two", "--no-html", expect=0).out
     assert "a: short (40 tokens)\nb: long (90 tokens)\n" in said

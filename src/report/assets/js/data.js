@@ -69,7 +69,7 @@ function makeColumns() {
   id("k_head", "key head", "key head it attends with", RAW.k_head);
   id("depth", "depth (layer / last layer)", "layer over the last layer of the model", depths());
   if (RAW.category.some((c) => c >= 0))
-    text("category", "category", "kind of head, from r_q and r_k on PC0", RAW.categories,
+    text("category", "category", "category, from r_q and r_k on PC0", RAW.categories,
       numbers(RAW.category.map((c) => (c < 0 ? null : c))));
   for (const field of RAW.fields) {
     for (const part of ["values", "lo", "hi", "cv"])

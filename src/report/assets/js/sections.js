@@ -200,7 +200,7 @@ function fillOverview() {
 function finding(f) {
   return html`<li class="finding" data-finding="${f.id}" data-verdict="${f.verdict}"><p class="claim" id="finding-${f.id}" tabindex="-1">${badge(f)}${f.claim}</p><ul class="evidence">${
     f.evidence.map((line) => html`<li>${line}</li>`)}${
-    when(SAID.unlike, html`<li>Texts of the models are of unlike lengths, which part of it may be.</li>`)}${
+    when(SAID.unlike, html`<li>Texts of the models have different lengths, which may be part of the cause.</li>`)}${
     when(f.effect !== null, html`<li class="effect">Size of the effect, from 0 to 1: ${rounded(f.effect, 2)}.</li>`)}</ul>${
     when(f.figures.length, html`<p class="shown">Figures: ${listed(f.figures.map(([id, title]) => html`<a href="#fig-${id}">${title}</a>`))}</p>`)}</li>`;
 }
