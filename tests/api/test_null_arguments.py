@@ -3,6 +3,7 @@
 status: an error that names the argument, and no handle left undefined. The calls are made from the
 headers, so a new function is checked as soon as it is declared."""
 import os
+import shlex
 import re
 import subprocess
 
@@ -81,7 +82,7 @@ def test_null_is_an_error(tmp_path):
     source = tmp_path / "null_arguments.c"
     source.write_text(program())
     library = shared_library().parent
-    subprocess.run([os.environ.get("CC", "cc"), "-std=c11", "-I", ROOT / "include", source,
+    subprocess.run([*shlex.split(os.environ.get("CC", "cc")), "-std=c11", "-I", ROOT / "include", source,
                     "-o", tmp_path / "null_arguments", "-L", library, "-lqkscope",
                     f"-Wl,-rpath,{library}"], check=True, capture_output=True)
     done = subprocess.run([tmp_path / "null_arguments"], capture_output=True, text=True)

@@ -119,7 +119,7 @@ def test_a_line_without_the_key(capture, tmp_path):
 def test_the_next_command_can_be_run(qkscope, capture, tmp_path, stage, end):
     """It is for a shell, whatever the folder is called."""
     text = write_jsonl(tmp_path / "t.jsonl", some_texts(4))
-    out = capture("-t", text, "--stage", stage, output="it's $HOME", expect=0).out
+    out = capture("-t", text, "--stage", stage, output="it's $HOME", cwd=tmp_path, expect=0).out
     words = shlex.split(next(x for x in out.splitlines() if x.startswith("Next: "))[6:])
     assert words == ["qkscope", "analyze", os.fspath(tmp_path / "it's $HOME") + end, "-o", "results"]
     qkscope(*words[1:], expect=0, cwd=tmp_path)

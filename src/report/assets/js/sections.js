@@ -158,7 +158,7 @@ function kindsOfHeads() {
   const counts = RAW.categories.map((_, c) => RAW.category.filter((own, h) => own === c && (last < 0 || RAW.model[h] === last)).length);
   const filter = last < 0 ? "" : `only-model=${encodeURIComponent(RAW.models[last].name)}&`;
   if (!counts.some(Boolean)) return "";
-  return html`<p id="kinds">Which heads follow position${when(last >= 0, last >= 0 && html` at ${name(RAW.models[last].label)}`)}: ${
+  return html`<p id="kinds">Kinds of heads${when(last >= 0, last >= 0 && html` at ${name(RAW.models[last].label)}`)}: ${
     listed(counts.flatMap((count, c) => (count ? [html`<a href="#explorer" data-filter="${filter}only-category=${RAW.categories[c]}">${whole(count)} ${RAW.categories[c]}</a>`] : [])))}.</p>`;
 }
 
@@ -169,7 +169,7 @@ function standsOut() {
     shown.map((f) => html`<li>${badge(f)}<a href="#finding-${f.id}">${f.claim}</a>${
       when(f.effect !== null, html`<small data-effect="${f.effect}"> effect ${rounded(f.effect, 2)}</small>`)}</li>`)}</ul>${
     shown.length ? html`<p class="note">The largest effect first. 1: all heads lie on that side, or two numbers go together in full; 0: as many lie on the other, or they have nothing to do with each other.</p>`
-      : html`<p class="empty">No finding has an answer here: there are too few models or heads, or nothing differs enough.</p>`}${
+      : html`<p class="empty">No finding is certain here: there are too few models, layers or heads.</p>`}${
     when(SAID.findings.length > shown.length, html`<p class="note"><a href="#findings">All ${whole(SAID.findings.length)} findings</a> with their evidence.</p>`)}</div>`;
 }
 
