@@ -15,8 +15,9 @@ C_FILES = $(shell git ls-files '*.c' '*.h')
 	wheel-sources deb hf-env hf-models site clean
 
 build: tools/.packages
-	@test -f $(BUILD)/build.ninja || $(call quietly,meson setup $(BUILD) -Dtests=false $(MESON_FLAGS))
-	@ninja -C $(BUILD) --quiet
+	@test -f $(BUILD)/build.ninja || { echo "Building $(BUILD)/qkscope: about 75 seconds of processor, later only what changed"; \
+		$(call quietly,meson setup $(BUILD) -Dtests=false $(MESON_FLAGS)); }
+	@NINJA_STATUS='%p ' ninja -C $(BUILD) $$(test -t 1 || echo --quiet)
 
 demo: build
 	@tools/demo.sh

@@ -6,8 +6,10 @@ of commands and options.
                                     qkscope.fish or options.md; DESCRIPTION: what it says, in a file
 """
 import json
+import re
 import sys
 import textwrap
+from pathlib import Path
 
 SUMMARY = "position and content in the query-key space of attention heads"
 ABOUT = """Takes the query and key vectors of every attention head of a language model (a capture) and
@@ -81,10 +83,19 @@ def man_overview(about):
 
 # ---- completion ----------------------------------------------------------------------------------
 
+FIGURES = Path(__file__).parent.parent / "src" / "figure" / "figures.def"
+
+
 def kind(option):
     """What may follow it, for bash: words, or what the function below knows."""
     if option["words"]:
         return " ".join(option["words"])
+    if option["name"] == "figure":
+        return " ".join(re.findall(r'^FIGURE\("([^"]+)"', FIGURES.read_text(encoding="utf-8"), re.MULTILINE))
+    if option["name"] == "what":  # its help lists them: "mean, freeze[:BAND], shuffle:TOKENS"
+        return " ".join(re.sub(r"\[.*?\]|(?<=:).*", "", word) for word in option["help"].split(", "))
+    if option["name"] in ("where", "sort", "columns"):
+        return "@columns"
     return "@folder" if option["value"] == "DIR" else "@file" if option["path"] else "@none"
 
 
@@ -93,10 +104,15 @@ def distinct(command):
     return list(dict.fromkeys(command["arguments"]))
 
 
+def columns(about):
+    """Of all tables, whose names explain takes as well."""
+    return [word for c in about["commands"] if c["name"] == "explain" for word in distinct(c) if "." not in word]
+
+
 BASH = r"""
 _qkscope()
 {
-    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} values
+    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} values last
     [ "$before" = = ] && before=${COMP_WORDS[COMP_CWORD-2]}
     [ "$word" = = ] && word=
     if [ "$COMP_CWORD" -eq 1 ]; then
@@ -105,6 +121,7 @@ _qkscope()
         values='COMMANDS'
     else
         values=$(_qkscope_values "${COMP_WORDS[1]}" "$before")
+        [ "$values" = @columns ] && values=$(_qkscope_arguments explain)
         if [ -z "$values" ] && [ "${word#-}" != "$word" ]; then
             values=$(_qkscope_options "${COMP_WORDS[1]}")
         fi
@@ -116,7 +133,10 @@ _qkscope()
     @none) COMPREPLY=() ;;
     @folder) mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
     @file | '') mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
-    *) mapfile -t COMPREPLY < <(compgen -W "$values" -- "$word") ;;
+    *) # of a list with commas the last word, of "-column" the column
+        last=${word##*,}
+        [ "${values#-}" != "$values" ] || last=${last#-}
+        mapfile -t COMPREPLY < <(compgen -P "${word%"$last"}" -W "$values" -- "$last") ;;
     esac
 }
 complete -o filenames -F _qkscope qkscope"""
@@ -153,14 +173,14 @@ def zsh_option(o):
         names = f"'(-{o['letter']} --{o['name']})'{{{letter},--{o['name']}{assign}}}'"
     action = ""
     if o["value"]:
-        what = {"@folder": "_files -/", "@file": "_files", "@none": ""}
+        what = {"@folder": "_files -/", "@file": "_files", "@none": "", "@columns": "_values -s , column $columns"}
         action = f":{':' if o['optional'] else ''}{quoted(o['value'], ':[]')}:" + what.get(
             kind(o), f"({kind(o)})")
     return f"        {names}[{quoted(o['help'], '[]:')}]{action}'"
 
 
 def zsh(about):
-    lines = ["#compdef qkscope", "_qkscope()", "{", "    local -a commands", "    commands=("]
+    lines = ["#compdef qkscope", "_qkscope()", "{", "    local -a commands columns", f"    columns=({' '.join(columns(about))})", "    commands=("]
     lines += [f"        '{c['name']}:{quoted(c['summary'], ':')}'" for c in about["commands"]]
     lines += ["        'help:what a command does'", "    )", "    if (( CURRENT == 2 )); then", "        _describe command commands",
               "        return", "    fi", "    shift words", "    (( CURRENT-- ))",
@@ -176,7 +196,8 @@ def zsh(about):
 def fish(about):
     def text(words):
         return words.replace("\\", "\\\\").replace("'", "\\'")
-    lines = ["# fish completion for qkscope", "complete -c qkscope -n __fish_use_subcommand -f"]
+    lines = ["# fish completion for qkscope", f"set -g __qkscope_columns {' '.join(columns(about))}",
+             "complete -c qkscope -n __fish_use_subcommand -f"]
     for c in about["commands"]:
         lines.append(f"complete -c qkscope -n __fish_use_subcommand -a {c['name']} "
                      f"-d '{text(c['summary'])}'")
@@ -185,7 +206,7 @@ def fish(about):
         (c["name"], distinct(c)) for c in about["commands"] if c["arguments"]]
     lines += [f"complete -c qkscope -n '__fish_seen_subcommand_from {name}; and "
               f"test (count (commandline -opc)) -eq 2' -f -a '{' '.join(words)}'" for name, words in given]
-    values = {"@folder": "-x -a '(__fish_complete_directories)'", "@file": "-r -F", "@none": "-x"}
+    values = {"@folder": "-x -a '(__fish_complete_directories)'", "@file": "-r -F", "@none": "-x", "@columns": "-x -a '$__qkscope_columns'"}
     for c in about["commands"]:
         for o in c["options"]:
             words = [f"complete -c qkscope -n '__fish_seen_subcommand_from {c['name']}'",

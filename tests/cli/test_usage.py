@@ -157,7 +157,10 @@ def test_bash_completes_words_files_and_values(tmp_path):
                ("rotate", "--b-axis", ""): "pairs centroid", ("rotate", "--b-axis", "=", "c"): "centroid",
                ("pca", "-o", ""): "capture", ("pca", ""): "capture notes.txt", ("pca", "--config", "no"): "notes.txt",
                ("pca", "--components", ""): "", ("help", "abl"): "ablate",
-               ("explain", "bias_strength_l"): "bias_strength_lo"}
+               ("explain", "bias_strength_l"): "bias_strength_lo", ("heads", "results", "--where", "bias_strength_l"): "bias_strength_lo",
+               ("heads", "results", "--sort", "-bias_strength_l"): "-bias_strength_lo",
+               ("heads", "results", "--columns", "layer,q_h"): "layer,q_head",
+               ("ablate", "--what", "mean,win"): "mean,window:", ("report", "results", "--figure", "map-08"): "map-08-layers"}
     found = complete([["qkscope", *words] for words in offered], tmp_path)
     assert [sorted(some) for some in found] == [sorted(wanted.split()) for wanted in offered.values()]
 
