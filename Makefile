@@ -173,6 +173,7 @@ reference: test-build
 	@$(BUILD)/qkscope explain --json | python3 tools/tables_page.py >docs/reference/tables.md
 	@PYTHONPATH=$(BUILD)/python $(PYTHON) python/make_stubs.py analyses >$(BUILD)/analyses.pyi
 	@mv $(BUILD)/analyses.pyi python/qkscope/analyses.pyi
+	@PYTHONPATH=$(BUILD)/python $(PYTHON) python/make_api_page.py >docs/reference/python-api.md
 
 # Below PREFIX, in DESTDIR if that is given: of any build, whatever it was set up for.
 PREFIX ?= /usr/local

@@ -2,8 +2,10 @@
 """Results of a run: its tables in memory, its folder, figures and report."""
 from __future__ import annotations
 
+import csv
 import functools
 import html
+import io
 import json
 import os
 import shutil
@@ -13,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from . import tables
+from ._arrays import need_numpy
 from ._call import NotFoundError, PartialError, call, damaged, ffi, files_of, lib, text
 from ._checks import path_of, whole, words
 from ._folders import TemporaryFolder, prefix
@@ -29,6 +32,15 @@ class Failure(NamedTuple):
 
     name: str
     message: str
+
+
+class Projection(NamedTuple):
+    """Rows of a head on components."""
+
+    queries: Any  # [row, component]
+    query_positions: Any
+    keys: Any
+    key_positions: Any
 
 
 class Forecast(NamedTuple):
@@ -300,6 +312,44 @@ class Results:
         if path is not None:
             report.save(path)
         return report
+
+    def scatter(self, heads: Heads | None = None, *, progress: Progress = False, **options: Any) -> list[Figure]:
+        """Rows of heads of the capture on two axes, a figure a head: what `qkscope scatter` draws. Options are those of the
+        command, as basis="ab", pc_x=2, max_points=0, theme="dark".
+
+            results.scatter("2:1", basis="ab")[0].save("head.svg")"""
+        with tempfile.TemporaryDirectory(prefix=prefix()) as drawn:
+            settings = Settings("qk_scatter_settings_table")
+            for option, value in {"capture": self.capture, "output": drawn, "heads": heads, **options}.items():
+                try:
+                    settings.set(option.replace("_", "-"), value, option)
+                except KeyError:
+                    raise TypeError(f"scatter has no option {option!r}; qkscope scatter --help lists them") from None
+            out = ffi.new("qk_scatter_outcome **")
+            outcome, _ = run(lib.qk_scatter_run, settings.values, out, context=settings.values.input.context, out=out,
+                             free=lib.qk_scatter_outcome_free, keep=(settings,), progress=progress)
+            return [Figure(text(outcome.figures[i]), Path(drawn)) for i in range(outcome.num_figures)]
+
+    def project(self, layer: int, head: int, components: Sequence[int] = (0, 1), **options: Any) -> Projection:
+        """All rows of a query head and of its key head on components of their PCA (basis="ab": on axes a and b), by
+        position. It needs NumPy. Options are those of `scatter`.
+
+            rows = results.project(2, 1)
+            numpy.corrcoef(rows.key_positions, rows.keys[:, 0])"""
+        numpy = need_numpy()
+        parts = []
+        for i in range(0, len(components), 2):  # the picture has two axes
+            x, y = components[i], [*components[i + 1:i + 2], int(components[i] == 0)][0]
+            axes: dict[str, Any] = {"pc_x": x, "pc_y": y} if options.get("basis", "pca") == "pca" else {}
+            [figure] = self.scatter([(layer, head)], max_points=0, **axes, **options)
+            rows = [row for row in csv.DictReader(io.StringIO(figure.csv)) if row["series"] in ("query", "key")]
+            order = sorted(rows, key=lambda row: int(row["value"]))
+            parts.append([[row for row in order if row["series"] == kind] for kind in ("query", "key")])
+        found = []
+        for kind in range(2):
+            columns = [[float(row[axis]) for row in part[kind]] for part in parts for axis in "xy"]
+            found += [numpy.array(columns[:len(components)]).T, numpy.array([int(row["value"]) for row in parts[0][kind]])]
+        return Projection(*found)
 
     def _draw(self, folder: Path, settings: Settings, given: dict[str, Any], progress: Progress) -> Any:
         values = settings.values

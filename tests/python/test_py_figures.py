@@ -4,6 +4,7 @@ import re
 import shutil
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
 from conftest import EXAMPLE
@@ -16,6 +17,24 @@ NAME = "pca-02-rq-rk-scatter"
 @pytest.fixture(scope="module")
 def results():
     return qk.analyze(EXAMPLE, layers="0,1", ci=95, progress=False)
+
+
+def test_rows_of_heads(qkscope, results, tmp_path):
+    """scatter draws what the command draws; project has all rows, whose correlations are those of the table."""
+    qkscope("scatter", EXAMPLE, "--heads", "1:2", "-o", tmp_path, expect=0)
+    [figure] = results.scatter("1:2")
+    assert figure.svg == (tmp_path / f"{figure.name}.svg").read_text()
+    rows = results.project(1, 2, (0, 1, 2))
+    table = {int(pc): r for layer, head, pc, r in zip(*(results.qk[n] for n in ("layer", "q_head", "pc", "r_q")), strict=True)
+             if (layer, head) == (1, 2)}
+    found = [np.corrcoef(rows.query_positions, rows.queries[:, i])[0, 1] for i in range(3)]
+    np.testing.assert_allclose(found, [table[i] for i in range(3)], rtol=1e-9)
+    keys = qk.open(EXAMPLE).head(1, 1, "k").read()
+    assert rows.keys.shape == (len(keys.position), 3) and sorted(rows.key_positions) == sorted(keys.position)
+    assert results.project(1, 2, [3], max_samples=50).queries.shape == (50, 1)
+    assert results.project(1, 2, basis="ab").queries.shape[1] == 2
+    with pytest.raises(TypeError, match="no option 'nonsense'"):
+        results.scatter("1:2", nonsense=1)
 
 
 @pytest.fixture(scope="module")

@@ -114,6 +114,13 @@ def test_the_stub_is_new(stub):
     assert sorted(STUBS[stub]) == sorted(n.name for n in ast.parse(made.stdout).body if isinstance(n, ast.FunctionDef))
 
 
+def test_the_page_of_the_api_is_new():
+    made = subprocess.run([sys.executable, ROOT / "python" / "make_api_page.py"], capture_output=True, text=True, check=True,
+                          env={**os.environ, "PYTHONPATH": str(BUILD / "python")}).stdout
+    assert made == (ROOT / "docs" / "reference" / "python-api.md").read_text(), "make reference"
+    assert "`project(layer, head, components=(0, 1), **options)`" in made
+
+
 # ---- help ---------------------------------------------------------------------------------
 
 def options_of(qkscope, command):
