@@ -61,36 +61,57 @@ void qk__length_sums_free(qk__length_sums *sums)
     for (size_t i = 0; i < QK_MOST_LENGTHS; i++)
         qk_accumulator_free(&sums->part[i]);
     free(sums->ends);
-    qk__lookup_free(&sums->lookup);
 }
 
-static bool is_text(const void *items, size_t index, const void *text)
+static int compare_ends(const void *a, const void *b)
 {
-    return ((const qk__text_end *)items)[index].text == *(const int64_t *)text;
+    const qk__text_end *x = a, *y = b;
+    return (x->text > y->text) - (x->text < y->text);
 }
 
-/* The end of a text, a new one where it was not met before. */
-static qk_status find_end(qk__length_sums *sums, int64_t text, size_t *at, qk_error *err)
+/* One end for each text, by text. */
+static void merge_ends(qk__length_sums *sums)
 {
-    const uint64_t hash = qk__hash(&text, sizeof text);
-    *at = qk__lookup_find(&sums->lookup, hash, is_text, sums->ends, &text);
-    if (*at != QK__NOT_THERE)
+    size_t kept = 0;
+    if (sums->num_ends > 0)
+        qsort(sums->ends, sums->num_ends, sizeof *sums->ends, compare_ends);
+    for (size_t i = 0; i < sums->num_ends; i++)
+        if (kept > 0 && sums->ends[kept - 1].text == sums->ends[i].text)
+            sums->ends[kept - 1].tokens =
+                fmax(sums->ends[kept - 1].tokens, sums->ends[i].tokens);
+        else
+            sums->ends[kept++] = sums->ends[i];
+    sums->num_ends = kept;
+}
+
+static bool grow_ends(qk__length_sums *sums)
+{
+    qk__text_end *ends = qk__grow(sums->ends, &sums->room, sizeof *ends);
+    sums->ends = ends ? ends : sums->ends;
+    return ends != NULL;
+}
+
+/* Rows of a text mostly follow each other; of one that comes back the ends are merged when room runs out. */
+static qk_status add_end(qk__length_sums *sums, int64_t text, double tokens, qk_error *err)
+{
+    qk__text_end *last = sums->num_ends > 0 ? &sums->ends[sums->num_ends - 1] : NULL;
+    if (last && last->text == text) {
+        last->tokens = fmax(last->tokens, tokens);
         return QK_OK;
-    if (sums->num_ends == sums->room) {
-        qk__text_end *ends = qk__grow(sums->ends, &sums->room, sizeof *ends);
-        if (!ends)
-            return qk__nomem(err);
-        sums->ends = ends;
     }
-    *at = sums->num_ends++;
-    sums->ends[*at] = (qk__text_end){text, 0};
-    return qk__lookup_add(&sums->lookup, hash, *at, err);
+    if (sums->num_ends == sums->room) {
+        merge_ends(sums);
+        if (sums->num_ends >= sums->room / 2 && !grow_ends(sums))
+            return qk__nomem(err);
+    }
+    sums->ends[sums->num_ends++] = (qk__text_end){text, tokens};
+    return QK_OK;
 }
 
 qk_status qk__length_sums_add(qk__length_sums *sums, const qk_block *block, qk_error *err)
 {
     const int64_t *lengths = sums->run->lengths;
-    for (size_t i = 0, end = 0, at; i < block->rows; i = end) { /* rows of one text */
+    for (size_t i = 0, end = 0; i < block->rows; i = end) { /* rows of one text */
         int64_t low = block->position[i], high = low;
         for (;
              end < block->rows && (!block->example || block->example[end] == block->example[i]);
@@ -102,8 +123,7 @@ qk_status qk__length_sums_add(qk__length_sums *sums, const qk_block *block, qk_e
         qk__range_add(&sums->positions, (double)high);
         if (!block->example)
             continue;
-        QK_TRY(find_end(sums, block->example[i], &at, err));
-        sums->ends[at].tokens = fmax(sums->ends[at].tokens, (double)high + 1);
+        QK_TRY(add_end(sums, block->example[i], (double)high + 1, err));
     }
     for (size_t i = 0; i < sums->run->num_lengths; i++)
         QK_TRY(qk__add_positions(&sums->part[i], i > 0 ? lengths[i - 1] : INT64_MIN, lengths[i],
@@ -139,6 +159,7 @@ static qk_status sum_below(qk__length_sums *sums, qk_moments *below[QK_MOST_LENG
 qk_status qk__length_sums_end(qk__length_sums *sums, double mean, qk_text_lengths *lengths,
                               qk_moments *below[QK_MOST_LENGTHS], qk_error *err)
 {
+    merge_ends(sums);
     double *tokens = qk__calloc(sums->num_ends + 1, sizeof *tokens);
     if (!tokens)
         return qk__nomem(err);

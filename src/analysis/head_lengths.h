@@ -6,8 +6,7 @@
 #define QK_ANALYSIS_HEAD_LENGTHS_H
 
 #include "analysis/run.h"
-#include "results/grow.h"
-#include "results/means.h"
+#include "stats/means.h"
 
 /* Reads settings->lengths into run->lengths, ascending, each once. */
 QK_MUST_CHECK qk_status qk__run_set_lengths(qk__run *run, qk_error *err);
@@ -22,7 +21,6 @@ typedef struct qk__length_sums {
     const qk__run *run;
     qk__text_end *ends;
     size_t num_ends, room;
-    qk__lookup lookup;
     qk__range positions; /* of all rows */
     /* Of the rows from one length to the next: with more lengths a row is not added more often. NULL where
      * rows are unsound: who sums all rows tells. */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "analysis/run.h"
-#include "results/means.h"
+#include "stats/means.h"
 
 typedef struct sums {
     qk__depth_means r_q, r_k, abs_r_k, r_q_a, r_k_a, ap;

@@ -6,6 +6,8 @@
 
 #include "base/buffer.h"
 #include "results/results.h"
+#include "schema/schema.h"
+#include "stats/means.h"
 #include "tables/tables.h"
 
 /* Some of the rows that a SELECT has found. */

@@ -17,7 +17,7 @@
 
 #include "base/buffer.h"
 #include "draw/plot.h"
-#include "results/grow.h"
+#include "base/arena.h"
 
 typedef struct qk__figure {
     char name[120];     /* of the files, without ending: letters, digits, ". _ -" */

@@ -199,13 +199,3 @@ qk__pen qk__zero_line(const qk__figure *figure)
 {
     return (qk__pen){.stroke = figure->theme->muted, .width = 0.8};
 }
-
-bool qk__has_field(const qk__results *results, const char *name)
-{
-    const qk__field *field = qk__find_field(name);
-    qk__each_model (results, model)
-        qk__each_head (model, head)
-            if (field && isfinite(qk__field_value(field, &head->v)))
-                return true;
-    return false;
-}

@@ -100,7 +100,4 @@ qk__pen qk__guide(const qk__figure *figure);
 /* At 0. */
 qk__pen qk__zero_line(const qk__figure *figure);
 
-/* Any finite value of a field in the study. */
-bool qk__has_field(const qk__results *results, const char *field);
-
 #endif

@@ -118,25 +118,6 @@ qk__scale qk__scale_of_values(const qk__field *field, const double *sorted, size
     return s;
 }
 
-qk_status qk__scale_of(const qk__results *results, const qk__field *field, bool magnitude,
-                       qk__scale *scale, qk_error *err)
-{
-    size_t count = 0;
-    double *values = qk__calloc(qk__count_heads(results) + 1, sizeof *values);
-    if (!values)
-        return qk__nomem(err);
-    qk__each_model (results, model)
-        qk__each_head (model, head) {
-            double value = qk__field_value(field, &head->v);
-            values[count] = magnitude ? fabs(value) : value;
-            count += isfinite(value);
-        }
-    qk__sort(values, count);
-    *scale = qk__scale_of_values(field, values, count);
-    free(values);
-    return QK_OK;
-}
-
 static unsigned category_color(const qk__theme *theme, double value)
 {
     unsigned code = 0;

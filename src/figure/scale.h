@@ -5,7 +5,7 @@
 #define QK_FIGURE_SCALE_H
 
 #include "draw/theme.h"
-#include "results/results.h"
+#include "schema/schema.h"
 
 /* Numbers of that largest magnitude are shown times 10 to exponent (a multiple of 3), as 0.2 to
  * 200. */
@@ -29,11 +29,8 @@ typedef struct qk__scale {
     qk__power power;
 } qk__scale;
 
-/* Of the heads of all models. Correlations reach to 1; other numbers leave out the outermost
- * hundredth at each end, so that one head does not take all colours. magnitude: of |value|. */
-QK_MUST_CHECK qk_status qk__scale_of(const qk__results *results, const qk__field *field,
-                                     bool magnitude, qk__scale *scale, qk_error *err);
-/* The same of these, which are sorted. */
+/* Of the heads of all models, whose values are sorted. Correlations reach to 1; other numbers leave out the outermost
+ * hundredth at each end, so that one head does not take all colours. */
 qk__scale qk__scale_of_values(const qk__field *field, const double *sorted, size_t count);
 /* Of other numbers with the colours of a column: from low to high (0 included), but plasticity
  * from low on. An empty range is widened. */

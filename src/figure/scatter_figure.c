@@ -17,6 +17,7 @@
 #include "draw/text.h"
 #include "figure/scale.h"
 #include "figure/sheet.h"
+#include "stats/means.h"
 
 enum {
     MANY_COLUMNS = 5, /* from here on panels are small, and the axes named once for all */

@@ -54,7 +54,8 @@ qk_status qk__ask_scored(const qk__subject *subject, qk__buffer *sql, qk_error *
         "(SELECT ",
         " AS metric, ",
         " AS up)) SELECT 0, coalesce(m.label, y.model), coalesce(nullif(y.family, ''), "
-        "m.family), CASE WHEN in_file THEN x.value ELSE mean END, y.value, in_file, shown FROM "
+        "m.family), CASE WHEN in_file THEN x.value ELSE mean END AS x, y.value AS y, in_file, "
+        "shown FROM "
         "asked JOIN scores y ON y.score = shown LEFT JOIN models m ON m.model = y.scored LEFT "
         "JOIN scores x ON x.model = y.model AND x.score = metric LEFT JOIN (SELECT model, avg(",
         ") AS mean FROM head_numbers GROUP BY model) h ON h.model = y.scored ORDER BY y.rowid"};

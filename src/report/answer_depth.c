@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "report/answers.h"
-#include "results/results.h"
+#include "stats/means.h"
 
 enum { ENOUGH_LAYERS = 10 }; /* questions.def says how many */
 

@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "report/answers.h"
-#include "results/means.h"
+#include "stats/means.h"
 
 /* Heads of one group (x is 1 or 0), or of all that have one (NAN). */
 static qk__units units_of_group(qk__work *work, const qk__asked *asked, double group)

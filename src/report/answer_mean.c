@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "report/answers.h"
-#include "results/means.h"
+#include "stats/means.h"
 
 /* ---- means and shares ------------------------------------------------------------------- */
 

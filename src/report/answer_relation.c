@@ -6,7 +6,7 @@
 #include <math.h>
 
 #include "report/answers.h"
-#include "results/results.h"
+#include "stats/means.h"
 
 enum { ENOUGH_GROUPS = 4 };
 

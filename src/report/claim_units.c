@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "results/means.h"
+#include "stats/means.h"
 
 /* The means of a model's groups, and its own, which is returned. series: which one of the models it is. */
 static double gather_model(const qk__asked *asked, size_t model, size_t series, double bound,

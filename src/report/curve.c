@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "results/means.h"
+#include "stats/means.h"
 
 static bool has_number(const qk__asked *asked, size_t model)
 {

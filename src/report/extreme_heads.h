@@ -5,7 +5,7 @@
 
 #include <qkscope/report.h>
 
-#include "results/results.h"
+#include "tables/tables.h"
 
 enum { QK__NUM_EXTREMES = 6 };
 
@@ -18,7 +18,7 @@ typedef struct qk__extremes {
 /* The heads with the highest and the lowest r_q, r_k, bias and plasticity, as far as they have
  * numbers, each once; of the many the first QK__NUM_EXTREMES, and where they are fewer, heads with a median
  * number beside them. */
-QK_MUST_CHECK qk_status qk__extreme_heads(const qk__result_model *model, qk__extremes *extremes,
-                                          qk_error *err);
+QK_MUST_CHECK qk_status qk__extreme_heads(qk__store *tables, const char *model,
+                                          qk__extremes *extremes, qk_error *err);
 
 #endif

@@ -6,9 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buffer.h"
 #include "base/error.h"
 #include "report/answers.h"
+#include "report/scores.h"
+#include "schema/schema.h"
 #include "stats/false_discovery.h"
+#include "stats/means.h"
 
 const char *const qk__verdict_names[QK__NUM_VERDICTS] = {
     "supported",       "supported, against expectation", "divided", "not supported",
@@ -302,30 +306,22 @@ static void state_scores(qk__findings *findings, const qk__line *line, const cha
                  "else (size, training): a correlation is no cause.");
 }
 
-static void ask_scores(qk__findings *findings, const qk__results *results,
-                       const qk__score_choice *scores)
+static void ask_scores(qk__findings *findings, const qk__score_choice *scores,
+                       const qk_columns *scored)
 {
-    size_t count = 0;
-    qk__score_pairing pair;
-    double *x = qk__work_take(&findings->work, 2 * (results->num_scores + 1), sizeof *x);
-    double *y = x ? x + results->num_scores : NULL;
-    if (!x || !qk__pair_scores(results, scores->metric, scores->column, &pair))
+    const size_t count = qk_columns_num_rows(scored);
+    if (count == 0)
         return;
-    for (size_t i = 0; i < results->num_scores; i++) {
-        x[count] = qk__scored_metric(&pair, &results->scores[i]);
-        y[count] = results->scores[i].values[pair.y_column];
-        count += isfinite(x[count]) && isfinite(y[count]);
-    }
-    qk__line line = qk__fit_line(x, y, count);
-    line.count = count;
-    if (count > 0)
-        state_scores(findings, &line, pair.metric, results->score_columns[pair.y_column]);
+    qk__line line =
+        qk__fit_line(qk_columns_reals(scored, "x"), qk_columns_reals(scored, "y"), count);
+    if (line.count > 0)
+        state_scores(findings, &line, scores->metric, qk_columns_texts(scored, "shown")[0]);
 }
 
 /* ---- all of them ------------------------------------------------------------------------ */
 
 static void ask_all(qk__findings *findings, const qk__sample *sample,
-                    const qk__results *results, const qk__score_choice *scores)
+                    const qk__score_choice *scores, const qk_columns *scored)
 {
     for (size_t i = 0; sample->heads && i < qk__num_questions; i++) {
         const qk__question *question = &qk__questions[i];
@@ -335,7 +331,7 @@ static void ask_all(qk__findings *findings, const qk__sample *sample,
             ask(findings, question, &all);
         qk__work_release(&findings->work);
     }
-    ask_scores(findings, results, scores);
+    ask_scores(findings, scores, scored);
     qk__work_release(&findings->work);
 }
 
@@ -366,21 +362,24 @@ static void correct_tests(qk__findings *findings)
 
 /* What is said depends on the corrected p-values, and these on all findings: so everything is said
  * twice, and the first time counts for its p-values only. */
-qk_status qk__findings_derive(qk__store *tables, const qk__results *results,
-                              const qk__score_choice *scores, qk__findings *findings,
-                              qk_error *err)
+qk_status qk__findings_derive(qk__store *tables, const qk__score_choice *scores,
+                              qk__findings *findings, qk_error *err)
 {
     qk__sample sample = {0};
+    qk_columns *scored = NULL;
     *findings = (qk__findings){0};
-    qk_status status = tables ? qk__sample_read(tables, &sample, err) : QK_OK;
+    qk_status status = qk__sample_read(tables, &sample, err);
+    if (status == QK_OK)
+        status = qk__read_scores(tables, scores, &scored, err);
     if (status == QK_OK) {
-        ask_all(findings, &sample, results, scores);
+        ask_all(findings, &sample, scores, scored);
         forget_sentences(findings);
         correct_tests(findings);
-        ask_all(findings, &sample, results, scores);
+        ask_all(findings, &sample, scores, scored);
         if (findings->work.failed)
             status = qk__nomem(err);
     }
+    qk_columns_free(&scored);
     qk__sample_free(&sample);
     if (status != QK_OK)
         qk__findings_free(findings);

@@ -15,15 +15,13 @@
 #include <qkscope/common.h>
 
 #include "report/finding.h"
-#include "results/results.h"
 #include "tables/tables.h"
 
 extern const char *const qk__verdict_names[QK__NUM_VERDICTS];  /* "not supported" */
 extern const char *const qk__verdict_tokens[QK__NUM_VERDICTS]; /* "unsupported" */
 
-/* All that the tables allow; NULL: there is none of heads. results: for benchmark scores. */
-QK_MUST_CHECK qk_status qk__findings_derive(qk__store *tables, const qk__results *results,
-                                            const qk__score_choice *scores,
+/* All that the tables allow. */
+QK_MUST_CHECK qk_status qk__findings_derive(qk__store *tables, const qk__score_choice *scores,
                                             qk__findings *findings, qk_error *err);
 void qk__findings_free(qk__findings *findings);
 

@@ -154,49 +154,65 @@ static qk_status look_for_rows(const json_t *entry, const char *folder, qk__stag
 
 /* ---- which heads ------------------------------------------------------------------------ */
 
-static bool is_named(const qk_head_set *set, const qk__result_head *head)
+/* What pictures are drawn for. */
+typedef struct page_models {
+    const qk_report_settings *settings;
+    const qk__results *results;
+    qk__store *tables;
+    const qk__page_heads *heads;
+    const qk__provenance *provenance;
+} page_models;
+
+static bool is_named(const qk_head_set *set, int layer, int q_head)
 {
     for (size_t i = 0; i < set->count; i++)
-        if (qk__range_has(&set->items[i], head->layer, head->q_head))
+        if (qk__range_has(&set->items[i], layer, q_head))
             return true;
     return false;
 }
 
-bool qk__points_has(const qk__model_points *of, const qk__result_head *head)
+bool qk__points_has(const qk__model_points *of, int layer, int q_head)
 {
-    return is_named(&of->chosen, head);
+    return is_named(&of->chosen, layer, q_head);
+}
+
+static qk_status choose_head(const page_models *all, size_t row, qk_head_set *chosen,
+                             qk_error *err)
+{
+    const int layer = (int)all->heads->layer[row], head = (int)all->heads->q_head[row];
+    return qk__head_set_add(chosen, (qk_head_range){layer, layer, head, head}, err);
 }
 
 /* Of this many, the extremes, and others at equal steps. */
-static qk_status take_some(const qk__result_model *model, size_t most, qk_head_set *chosen,
-                           qk_error *err)
+static qk_status take_some(const page_models *all, const qk__result_model *model, size_t most,
+                           qk_head_set *chosen, qk_error *err)
 {
     qk__extremes extremes;
-    QK_TRY(qk__extreme_heads(model, &extremes, err));
+    size_t first, count = qk__page_model(all->heads, model->id, &first);
+    QK_TRY(qk__extreme_heads(all->tables, model->name, &extremes, err));
     for (size_t i = 0; i < extremes.count; i++)
         QK_TRY(qk__head_set_add(chosen, extremes.heads[i], err));
     for (size_t i = 0; i < most && chosen->count < most; i++) {
-        const qk__result_head *head = &model->heads[i * model->num_heads / most];
-        if (!is_named(chosen, head))
-            QK_TRY(qk__head_set_add(
-                chosen, (qk_head_range){head->layer, head->layer, head->q_head, head->q_head},
-                err));
+        const size_t row = first + i * count / most;
+        if (!is_named(chosen, (int)all->heads->layer[row], (int)all->heads->q_head[row]))
+            QK_TRY(choose_head(all, row, chosen, err));
     }
     return QK_OK;
 }
 
-static qk_status choose_heads(const qk_report_settings *settings, const qk__results *results,
-                              const qk__result_model *model, qk_head_set *chosen, qk_error *err)
+static qk_status choose_heads(const page_models *all, const qk__result_model *model,
+                              qk_head_set *chosen, qk_error *err)
 {
-    const qk_head_set *named = &settings->heads;
-    const bool all = named->count == 0 && qk__count_heads(results) <= QK__MOST_HEADS_SHOWN;
-    if (!all && named->count == 0)
-        return take_some(model, QK__MOST_HEADS_SHOWN / results->num_models, chosen, err);
-    qk__each_head (model, head)
-        if (all || is_named(named, head))
-            QK_TRY(qk__head_set_add(
-                chosen, (qk_head_range){head->layer, head->layer, head->q_head, head->q_head},
-                err));
+    const qk_head_set *named = &all->settings->heads;
+    const bool every = all->results->num_heads <= QK__MOST_HEADS_SHOWN;
+    size_t first, count = qk__page_model(all->heads, model->id, &first);
+    if (named->count == 0 && !every)
+        return take_some(all, model, QK__MOST_HEADS_SHOWN / all->results->num_models, chosen,
+                         err);
+    for (size_t i = first; i < first + count; i++)
+        if (named->count == 0 ||
+            is_named(named, (int)all->heads->layer[i], (int)all->heads->q_head[i]))
+            QK_TRY(choose_head(all, i, chosen, err));
     return QK_OK;
 }
 
@@ -300,26 +316,27 @@ static qk_status draw_before(const drawing *d, const json_t *run, qk_error *err)
     return status;
 }
 
-static qk_status draw_model(const qk_report_settings *settings, const qk__results *results,
-                            const qk__provenance *provenance, size_t m, qk__model_points *of,
+static qk_status draw_model(const page_models *all, size_t m, qk__model_points *of,
                             qk_error *err)
 {
-    const qk__result_model *model = &results->models[m];
-    const drawing d = {settings, of};
-    QK_TRY(choose_heads(settings, results, model, &of->chosen, err));
-    if (!settings->points)
+    const qk__result_model *model = &all->results->models[m];
+    const drawing d = {all->settings, of};
+    QK_TRY(choose_heads(all, model, &of->chosen, err));
+    if (!all->settings->points)
         return give_reason(&of->stages[QK__POINTS_OWN], qk__strdup("they were not asked for"),
                            qk__strdup("qkscope report RESULTS"), err);
-    QK_TRY(draw_own(&d, qk__provenance_run(provenance, model->name, model->label), err));
-    const json_t *stages = qk__provenance_stages(provenance, model->name, model->label);
+    QK_TRY(draw_own(&d, qk__provenance_run(all->provenance, model->name, model->label), err));
+    const json_t *stages = qk__provenance_stages(all->provenance, model->name, model->label);
     return stages ? draw_before(&d, stages, err) : QK_OK;
 }
 
 /* ---- all of it -------------------------------------------------------------------------- */
 
 qk_status qk__points_draw(const qk_report_settings *settings, const qk__results *results,
+                          qk__store *tables, const qk__page_heads *heads,
                           const qk__provenance *provenance, qk__points *points, qk_error *err)
 {
+    const page_models all = {settings, results, tables, heads, provenance};
     qk_error own = {0};
     qk_status status = QK_OK;
     err = err ? err : &own;
@@ -329,7 +346,7 @@ qk_status qk__points_draw(const qk_report_settings *settings, const qk__results 
         return qk__nomem(err);
     points->num_models = results->num_models;
     for (size_t m = 0; m < results->num_models && status == QK_OK; m++)
-        status = draw_model(settings, results, provenance, m, &points->models[m], err);
+        status = draw_model(&all, m, &points->models[m], err);
     if (status == QK_OK)
         status = qk__points_pack(points, err);
     if (status != QK_OK)

@@ -21,10 +21,11 @@
 #include "report/figure_notes.h"
 #include "paths/path_kind.h"
 #include "report/report.h"
+#include "report/scores.h"
 #include "report/sections.h"
 #include "tables/manifest.h"
-#include "results/read_results.h"
 #include "settings/common_rows.h"
+#include "settings/head_set.h"
 #include "settings/settings.h"
 
 #define PAGE_NAME "report.html"
@@ -104,8 +105,9 @@ static qk_status compose_page(qk__report *report, qk__page *page, qk_error *err)
     choose_title(report);
     QK_TRY(qk__headlines_compute(report->results, report->tables, &report->headlines, err));
     QK_TRY(qk__provenance_read(report->settings->results, &report->provenance, err));
-    QK_TRY(qk__points_draw(report->settings, report->results, &report->provenance,
-                           &report->points, err));
+    QK_TRY(qk__page_heads_ask(report->tables, &report->heads, err));
+    QK_TRY(qk__points_draw(report->settings, report->results, report->tables, &report->heads,
+                           &report->provenance, &report->points, err));
     qk__write_document(page, report);
     return QK_OK;
 }
@@ -125,6 +127,7 @@ static qk_status write_report_page(qk__report *report, qk_report_outcome *outcom
     qk__points_free(&report->points);
     qk__provenance_free(&report->provenance);
     qk__headlines_free(&report->headlines);
+    qk__page_heads_free(&report->heads);
     return status;
 }
 
@@ -202,9 +205,8 @@ static qk__subject subject_of(const qk__report *report)
     const qk_report_settings *settings = report->settings;
     return (qk__subject){.results = report->results,
                          .tables = report->tables,
-                         .score_metric =
-                             settings->score_metric ? settings->score_metric : "ap_drop",
-                         .score_column = settings->score_column,
+                         .score_metric = report->scores.metric,
+                         .score_column = report->scores.column,
                          .in_page = has_page(settings),
                          .only = settings->names,
                          .num_only = settings->num_names};
@@ -250,14 +252,6 @@ static qk_status list_figure_files(const qk__report *report, qk_report_outcome *
     return status;
 }
 
-static qk_status derive_findings(qk__report *report, qk_error *err)
-{
-    const qk_report_settings *settings = report->settings;
-    const qk__score_choice scores = {settings->score_metric, settings->score_column};
-    return qk__findings_derive(report->num_heads > 0 ? report->tables : NULL, report->results,
-                               &scores, &report->findings, err);
-}
-
 /* Until all is drawn and written, what was there before stays. */
 static qk_status make_report(qk__report *report, qk_report_outcome *outcome, qk_error *err)
 {
@@ -269,7 +263,7 @@ static qk_status make_report(qk__report *report, qk_report_outcome *outcome, qk_
     if (status == QK_OK)
         status = count_figures(&drawn, outcome, err);
     if (status == QK_OK) /* for the page and the notes beside the figures */
-        status = derive_findings(report, err);
+        status = qk__findings_derive(report->tables, &report->scores, &report->findings, err);
     if (status == QK_OK)
         status = write_figure_notes(report, err);
     if (status == QK_OK && has_page(report->settings))
@@ -340,58 +334,81 @@ static qk_status list_changed(const qk_report_settings *settings, qk_report_outc
     return status;
 }
 
-/* What figures and findings ask. */
-static qk_status open_tables(const qk_report_settings *settings, qk__store **tables,
-                             qk_error *err)
+/* What figures, findings and the page ask. */
+static qk_status open_tables(qk__report *report, qk_error *err)
 {
-    QK_TRY(qk__store_open(tables, &settings->context, err));
-    QK_TRY(qk__store_add(*tables, "main", settings->results, true, err));
-    if (settings->html)
-        QK_TRY(qk__headlines_expect(*tables, err));
-    return settings->scores ? qk__store_scores(*tables, "main", settings->scores, err) : QK_OK;
+    const qk_report_settings *settings = report->settings;
+    QK_TRY(qk__store_open(&report->tables, &settings->context, err));
+    QK_TRY(qk__store_add(report->tables, "main", settings->results, true, err));
+    if (settings->scores)
+        QK_TRY(qk__store_scores(report->tables, "main", settings->scores, err));
+    if (has_page(settings)) {
+        QK_TRY(qk__page_heads_expect(report->tables, err));
+        QK_TRY(qk__views_expect(report->tables, err));
+    }
+    return qk__results_read(&report->results, report->tables, settings->results, err);
 }
 
-qk_status qk__report_make(const qk_report_settings *settings, const qk__results *results,
-                          qk_report_outcome **outcome, qk_error *err)
+/* A head that the results do not have is a mistake of whoever named it. */
+static qk_status check_named(const qk__report *report, qk_error *err)
+{
+    const qk_head_set *named = &report->settings->heads;
+    char text[QK__HEAD_RANGE_SIZE];
+    qk_columns *rows;
+    size_t i = 0;
+    if (named->count == 0)
+        return QK_OK;
+    QK_TRY(qk__store_ask(report->tables, &rows, err,
+                         "SELECT DISTINCT layer, q_head FROM head_ids"));
+    const int64_t *layer = qk_columns_integers(rows, "layer"),
+                  *head = qk_columns_integers(rows, "q_head");
+    for (bool found = true; i < named->count && found; i += found) {
+        found = false;
+        for (size_t h = 0; h < qk_columns_num_rows(rows) && !found; h++)
+            found = qk__range_has(&named->items[i], (int)layer[h], (int)head[h]);
+    }
+    qk_columns_free(&rows);
+    return i == named->count
+               ? QK_OK
+               : qk__fail(err, QK_ERR_NOT_FOUND, "heads %s: these results have none of them",
+                          qk__head_range_text(&named->items[i], text));
+}
+
+/* Up to the first picture. */
+static qk_status begin_report(qk__report *report, qk_report_outcome *outcome, qk_error *err)
+{
+    const qk_report_settings *settings = report->settings;
+    QK_TRY(list_changed(settings, outcome, err));
+    QK_TRY(open_tables(report, err));
+    QK_TRY(qk__check_scores(report->tables, &report->scores, &settings->context, err));
+    QK_TRY(check_named(report, err));
+    outcome->num_models = report->results->num_models;
+    outcome->num_heads = report->results->num_heads;
+    return QK_OK;
+}
+
+qk_status qk__report_make(const qk_report_settings *settings, qk_report_outcome **outcome,
+                          qk_error *err)
 {
     double start = qk__now();
     *outcome = NULL;
-    qk__results *own = NULL;
-    qk__store *tables = NULL;
     qk_report_outcome *out = qk__calloc(1, sizeof *out);
-    qk_status status = out ? list_changed(settings, out, err) : qk__nomem(err);
-    if (status == QK_OK && !results)
-        status = qk__results_read(&own, settings->results, settings->scores, err);
-    if (status == QK_OK)
-        status = open_tables(settings, &tables, err);
-    results = results ? results : own;
-    if (status == QK_OK)
-        status = qk__check_scores(results, settings->score_metric, settings->score_column,
-                                  &settings->context, err);
-    if (status == QK_OK)
-        status = qk__need_heads(&settings->heads, results, NULL, err);
-    if (status != QK_OK) {
-        qk__store_close(&tables);
-        qk__results_free(&own);
-        qk_report_outcome_free(&out);
-        return status;
-    }
     qk__report report = {.settings = settings,
-                         .results = results,
-                         .tables = tables,
                          .folder = settings->output ? settings->output : settings->results,
-                         .num_heads = qk__count_heads(results)};
-    out->num_models = results->num_models;
-    out->num_heads = report.num_heads;
-    status =
-        settings->list ? list_figure_names(&report, out, err) : make_staged(&report, out, err);
-    out->seconds = qk__now() - start;
-    qk__store_close(&tables);
-    qk__results_free(&own);
-    if (status == QK_OK || status == QK_ERR_PARTIAL)
+                         .scores = {settings->score_metric ? settings->score_metric : "ap_drop",
+                                    settings->score_column}};
+    qk_status status = out ? begin_report(&report, out, err) : qk__nomem(err);
+    if (status == QK_OK)
+        status = settings->list ? list_figure_names(&report, out, err)
+                                : make_staged(&report, out, err);
+    qk__store_close(&report.tables);
+    qk__results_free(&report.results);
+    if (status == QK_OK || status == QK_ERR_PARTIAL) {
+        out->seconds = qk__now() - start;
         *outcome = out;
-    else
+    } else {
         qk_report_outcome_free(&out);
+    }
     if (status == QK_ERR_CANCELLED && err && strcmp(err->message, "cancelled") == 0)
         return qk__fail(err, status, "stopped before the page; nothing was written");
     return status;
@@ -434,7 +451,7 @@ qk_status qk_report_write(const qk_report_settings *settings, qk_report_outcome 
     if (status == QK_OK)
         status = qk__place_sweep(folder, err);
     if (status == QK_OK)
-        status = qk__report_make(settings, NULL, outcome, err);
+        status = qk__report_make(settings, outcome, err);
     qk__place_release(&results);
     qk__place_release(&output);
     return status;

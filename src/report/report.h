@@ -5,13 +5,8 @@
 
 #include <qkscope/report.h>
 
-#include "results/results.h"
-
-/* qk_report_write in a folder that the caller holds, and may know not to be complete yet.
- * results:
- * what the folder says, where the caller has read it; NULL: it is read. */
+/* qk_report_write in a folder that the caller holds, and may know not to be complete yet. */
 QK_MUST_CHECK qk_status qk__report_make(const qk_report_settings *settings,
-                                        const qk__results *results, qk_report_outcome **outcome,
-                                        qk_error *err);
+                                        qk_report_outcome **outcome, qk_error *err);
 
 #endif

@@ -12,8 +12,9 @@
 #include "base/json_build.h"
 #include "figure/panels.h"
 #include "report/sections.h"
+#include "stats/means.h"
 
-enum { DIGITS = 5, HEADLINE_DIGITS = 12, MODEL = -1 };
+enum { DIGITS = 5, HEADLINE_DIGITS = 12 };
 
 /* ---- heads ------------------------------------------------------------------------------ */
 
@@ -42,17 +43,31 @@ static json_t *models(const qk__report *report)
     return list;
 }
 
-/* A column of ids: the int at that offset of qk__result_head, or the index of the model. */
-static json_t *ids(const qk__results *results, ptrdiff_t offset)
+/* The index of the model of each head. */
+static json_t *models_of_heads(const qk__report *report)
 {
     json_t *list = json_array();
-    qk__each_model (results, model)
-        qk__each_head (model, head) {
-            int id = (int)(model - results->models);
-            if (offset != MODEL)
-                memcpy(&id, (const char *)head + offset, sizeof id);
-            list = qk__json_append(list, json_integer(id));
-        }
+    qk__each_model (report->results, model)
+        for (size_t i = 0; i < model->num_heads; i++)
+            list = qk__json_append(list, json_integer(model - report->results->models));
+    return list;
+}
+
+static json_t *ids(const qk__page_heads *heads, const char *name)
+{
+    const int64_t *values = qk_columns_integers(heads->rows, name);
+    json_t *list = json_array();
+    for (size_t i = 0; i < heads->found.count; i++)
+        list = qk__json_append(list, json_integer(values[i]));
+    return list;
+}
+
+static json_t *categories_of(const qk__page_heads *heads)
+{
+    const size_t column = qk__page_column(heads, "category", "");
+    json_t *list = json_array();
+    for (size_t i = 0; i < heads->found.count; i++)
+        list = qk__json_append(list, json_integer(qk__category_in(&heads->found, i, column)));
     return list;
 }
 
@@ -71,26 +86,18 @@ static void put_float(uint8_t *out, double value)
         out[i] = (uint8_t)(bits >> (8 * i));
 }
 
-/* The numbers of a field (`numbers`: which of those of qk__result_head): base64 of little-endian floats, or where a float
- * is too small a list. *any: whether some head has one. */
-static json_t *column(const qk__results *results, const qk__field *field, ptrdiff_t numbers,
-                      bool *any)
+/* Numbers of all heads: base64 of little-endian floats, or where a float is too small a list. */
+static json_t *packed(const double *values, size_t count)
 {
-    size_t count = 0, all = qk__count_heads(results);
-    uint8_t *bytes = qk__calloc(all + 1, 4);
+    uint8_t *bytes = qk__calloc(count + 1, 4);
     bool fits = bytes != NULL;
     json_t *list = json_array();
-    *any = false;
-    qk__each_model (results, model)
-        qk__each_head (model, head) {
-            double value = qk__field_value(field, (const void *)((const char *)head + numbers));
-            value = isfinite(value) ? value : NAN;
-            *any |= isfinite(value);
-            fits = fits && fits_float(value);
-            if (fits)
-                put_float(bytes + 4 * count++, value);
-            list = qk__json_append(list, qk__json_number(value));
-        }
+    for (size_t i = 0; i < count; i++) {
+        fits = fits && fits_float(values[i]);
+        if (fits)
+            put_float(bytes + 4 * i, values[i]);
+        list = qk__json_append(list, qk__json_number(values[i]));
+    }
     char *text = fits ? qk__base64(bytes, 4 * count) : NULL;
     free(bytes);
     if (!text)
@@ -115,62 +122,68 @@ json_t *qk__scale_json(const qk__scale *scale)
                      qk__json_number(scale->high), "colors", colors);
 }
 
-static json_t *scale_of(const qk__results *results, const qk__field *field)
+/* How many heads have a number; their values, NaN where they have none. */
+static size_t read_column(const qk__page_heads *heads, size_t column, double *values)
 {
-    qk__scale scale;
-    qk_status status = qk__scale_of(results, field, false, &scale, NULL);
-    return status == QK_OK ? qk__scale_json(&scale) : NULL;
+    size_t count = 0;
+    for (size_t i = 0; i < heads->found.count; i++) {
+        double value = column != SIZE_MAX ? qk__number_in(&heads->found, i, column) : NAN;
+        values[i] = isfinite(value) ? value : NAN;
+        count += isfinite(value) != 0;
+    }
+    return count;
+}
+
+/* Of values, which it sorts. */
+static json_t *scale_of(const qk__field *field, double *values, size_t count)
+{
+    size_t known = 0;
+    for (size_t i = 0; i < count; i++)
+        if (isfinite(values[i]))
+            values[known++] = values[i];
+    qk__sort(values, known);
+    const qk__scale scale = qk__scale_of_values(field, values, known);
+    return qk__scale_json(&scale);
 }
 
 /* Intervals of a field, and what these are about where that is not its value; some field has none. */
-static json_t *add_intervals(json_t *entry, const qk__results *results, const qk__field *field)
+static json_t *add_intervals(json_t *entry, const qk__page_heads *heads, const qk__field *field,
+                             double *values)
 {
-    static const struct {
-        const char *name;
-        ptrdiff_t numbers;
-    } PARTS[] = {{"lo", offsetof(qk__result_head, lo)},
-                 {"hi", offsetof(qk__result_head, hi)},
-                 {"cv", offsetof(qk__result_head, cv)}};
+    static const char *const PARTS[] = {"lo", "hi", "cv"}, *const ENDINGS[] = {"_lo", "_hi",
+                                                                               "_cv"};
     for (size_t i = 0; i < sizeof PARTS / sizeof *PARTS; i++) {
-        bool any;
-        json_t *list = column(results, field, PARTS[i].numbers, &any);
-        if (any)
-            entry = qk__json_set(entry, PARTS[i].name, list);
-        else
-            json_decref(list);
+        const size_t column = qk__page_column(heads, field->info.name, ENDINGS[i]);
+        if (read_column(heads, column, values) > 0)
+            entry = qk__json_set(entry, PARTS[i], packed(values, heads->found.count));
     }
     return entry;
 }
 
-static json_t *fields(const qk__results *results)
+static json_t *fields(const qk__page_heads *heads)
 {
-    json_t *list = json_array();
-    for (size_t f = 0; f < qk__num_fields; f++) {
+    const size_t count = heads->found.count;
+    double *values = qk__calloc(count + 1, sizeof *values);
+    json_t *list = values ? json_array() : NULL;
+    for (size_t f = 0; f < qk__num_fields && list; f++) {
         const qk__field *field = &qk__fields[f];
-        if (field->use == QK__LISTED || !qk__has_field(results, field->info.name))
+        if (read_column(heads, qk__page_column(heads, field->info.name, ""), values) == 0)
             continue;
-        bool any;
+        json_t *all = packed(values, count);
         json_t *entry = json_pack(
             "{s:s, s:s, s:o, s:o, s:s, s:o, s:o}", "name", field->info.name, "table",
             field->file, "label", qk__clean_text(field->info.label), "about",
             qk__clean_text(field->info.about), "unit", field->info.unit ? field->info.unit : "",
-            "scale", scale_of(results, field), "values",
-            column(results, field, offsetof(qk__result_head, v), &any));
-        list = qk__json_append(list, add_intervals(entry, results, field));
+            "scale", scale_of(field, values, count), "values", all);
+        list = qk__json_append(list, add_intervals(entry, heads, field, values));
     }
+    free(values);
     return list;
 }
 
 static json_t *heads(const qk__report *report)
 {
-    static const struct {
-        const char *name;
-        ptrdiff_t offset;
-    } IDS[] = {{"model", MODEL},
-               {"layer", offsetof(qk__result_head, layer)},
-               {"q_head", offsetof(qk__result_head, q_head)},
-               {"k_head", offsetof(qk__result_head, k_head)},
-               {"category", offsetof(qk__result_head, category)}};
+    static const char *const IDS[] = {"layer", "q_head", "k_head"};
     const qk__results *results = report->results;
     const char *categories[QK_NUM_CATEGORIES];
     for (int c = 0; c < QK_NUM_CATEGORIES; c++)
@@ -182,9 +195,11 @@ static json_t *heads(const qk__report *report)
                   "families", text_list(results->families, results->num_families), "phases",
                   text_list(results->phases, results->num_phases), "categories",
                   text_list(categories, QK_NUM_CATEGORIES));
+    root = qk__json_set(root, "model", models_of_heads(report));
     for (size_t i = 0; i < sizeof IDS / sizeof *IDS; i++)
-        root = qk__json_set(root, IDS[i].name, ids(results, IDS[i].offset));
-    return qk__json_set(root, "fields", fields(results));
+        root = qk__json_set(root, IDS[i], ids(&report->heads, IDS[i]));
+    root = qk__json_set(root, "category", categories_of(&report->heads));
+    return qk__json_set(root, "fields", fields(&report->heads));
 }
 
 /* ---- headline numbers, for their CSV ---------------------------------------------------- */
@@ -217,9 +232,9 @@ static json_t *headlines(const qk__headlines *table)
 void qk__section_scripts(qk__page *page, const qk__report *report)
 {
     qk__page_json(page, "qk-headlines", headlines(&report->headlines), HEADLINE_DIGITS);
-    if (report->num_heads > 0)
+    if (report->results->num_heads > 0)
         qk__page_json(page, "qk-heads", heads(report), DIGITS);
-    if (report->num_heads > 0)
+    if (report->results->num_heads > 0)
         qk__section_views(page, report);
     qk__page_scripts(page);
 }

@@ -228,8 +228,8 @@ static void family_figures(gallery *g, const qk__figure_family *family, size_t i
 /* Bytes that are left for collages. */
 static size_t room_for_collages(const gallery *g)
 {
-    size_t used =
-        g->page->out.size + REST_BYTES + g->report->num_heads * qk__num_fields * HEAD_BYTES;
+    size_t used = g->page->out.size + REST_BYTES +
+                  g->report->results->num_heads * qk__num_fields * HEAD_BYTES;
     for (size_t i = 0; i < g->report->drawn->count; i++)
         used += g->report->drawn->items[i].in_page.size;
     return used + LEAST_ROOM < PAGE_BYTES ? PAGE_BYTES - used : LEAST_ROOM;

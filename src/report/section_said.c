@@ -191,7 +191,8 @@ static json_t *add_heads(json_t *root, qk__page *page, const qk__report *report)
     char lengths[QK_LENGTHS_SIZE];
     root = qk__json_set(root, "sums", sums(page, report));
     root = qk__json_set(root, "lengths",
-                        qk__clean_text(qk__lengths_say(report->results, "", lengths)));
+                        qk__clean_text(qk__lengths_of_all(
+                            report->results->lengths, report->results->num_models, lengths)));
     root = qk__json_set(root, "shown", json_integer((json_int_t)points->shown));
     return qk__json_set(root, "why", qk__clean_text(why ? why : "none could be drawn"));
 }
@@ -199,14 +200,14 @@ static json_t *add_heads(json_t *root, qk__page *page, const qk__report *report)
 void qk__section_said(qk__page *page, const qk__report *report)
 {
     const qk__provenance *p = &report->provenance;
-    json_t *root =
-        json_pack("{s:s, s:b, s:o, s:o, s:O, s:O, s:I, s:I, s:o, s:o, s:o}", "version",
-                  qk_version(), "unlike", qk__has_unlike_lengths(report->results), "findings",
-                  findings_of(report), "runs", runs_of(p), "warnings", p->warnings, "failures",
-                  p->failures, "failed", (json_int_t)p->failed_heads, "files",
-                  (json_int_t)p->heads_with_files, "manifest", manifest_of(page, report),
-                  "undrawn", failures_of(report), "changed", changed_of(report->outcome));
-    if (report->num_heads > 0)
+    json_t *root = json_pack(
+        "{s:s, s:b, s:o, s:o, s:O, s:O, s:I, s:I, s:o, s:o, s:o}", "version", qk_version(),
+        "unlike", qk__lengths_unlike(report->results->lengths, report->results->num_models),
+        "findings", findings_of(report), "runs", runs_of(p), "warnings", p->warnings,
+        "failures", p->failures, "failed", (json_int_t)p->failed_heads, "files",
+        (json_int_t)p->heads_with_files, "manifest", manifest_of(page, report), "undrawn",
+        failures_of(report), "changed", changed_of(report->outcome));
+    if (report->results->num_heads > 0)
         root = add_heads(root, page, report);
     qk__page_json(page, "qk-said", root, DIGITS);
 }

@@ -4,7 +4,7 @@
 
 void qk__write_document(qk__page *page, const qk__report *report)
 {
-    const bool heads = report->num_heads > 0;
+    const bool heads = report->results->num_heads > 0;
     qk__page_begin(page);
     qk__put(page, "title", "%s", report->title);
     qk__page_markup(page,

@@ -5,8 +5,10 @@
 #include <stdlib.h>
 
 #include "base/base64.h"
+#include "base/error.h"
 #include "base/json_build.h"
 #include "report/sections.h"
+#include "schema/columns.h"
 
 enum { DIGITS = 5 };
 
@@ -73,52 +75,96 @@ static json_t *points(const qk__report *report)
 
 /* ---- curves ----------------------------------------------------------------------------- */
 
-static json_t *series(const double *values, size_t count)
+/* Each asks for head_id and then what is drawn, in order. */
+static const struct {
+    const char *name, *select;
+} CURVES[] = {
+    {"components",
+     "SELECT head_id, explained_variance, r_q, r_k FROM qk WHERE head_id IN temp.shown"
+     " ORDER BY head_id, pc"},
+    {"profile", "SELECT head_id, position, ap FROM head_profile WHERE head_id IN temp.shown"
+                " ORDER BY head_id, position NULLS LAST, q_bucket"},
+    {"scores", "SELECT head_id, distance, measured, predicted FROM score_by_distance"
+               " WHERE head_id IN temp.shown ORDER BY head_id, bin"},
+    /* of the latest rows, beside what is uniform */
+    {"attention",
+     "SELECT head_id, 0.5 * (distance_first + distance_last), mass / uniform,"
+     " predicted_means / uniform, predicted_rotation / uniform FROM"
+     " (SELECT *, max(row_first) OVER (PARTITION BY head_id) AS latest FROM attention_profile"
+     "  WHERE head_id IN temp.shown) WHERE row_first = latest ORDER BY head_id, cell"}};
+enum { NUM_CURVES = sizeof CURVES / sizeof *CURVES };
+
+qk_status qk__views_expect(qk__store *tables, qk_error *err)
 {
+    QK_TRY(qk__store_do(tables, err, "CREATE TABLE temp.shown (head_id INTEGER PRIMARY KEY)"));
+    for (size_t i = 0; i < NUM_CURVES; i++)
+        QK_TRY(qk__store_expect(tables, CURVES[i].select, err));
+    return QK_OK;
+}
+
+/* Those of rows that are of a head, from *at on: a list of numbers for each column. */
+static json_t *curve_of(const qk__found *all, size_t *at, int64_t head)
+{
+    while (*at < all->count && all->of->values[0][*at].integer < head)
+        ++*at;
+    if (*at == all->count || all->of->values[0][*at].integer != head)
+        return NULL;
+    const qk__found own = qk__same_in(all, *at, 0);
     json_t *list = json_array();
-    for (size_t i = 0; i < count; i++)
-        list = qk__json_append(list, qk__json_number(values[i]));
+    for (size_t c = 1; c < all->of->count; c++) {
+        json_t *values = json_array();
+        for (size_t i = 0; i < own.count; i++)
+            values = qk__json_append(values, qk__json_number(qk__number_in(&own, i, c)));
+        list = qk__json_append(list, values);
+    }
     return list;
 }
 
-/* A list of series, without those that are NULL; nothing where the first of them has no points. */
-static json_t *add_curves(json_t *entry, const char *name, size_t count, size_t num,
-                          const double *const columns[])
+/* Adds one kind of curve to the entries of the heads that have it. */
+static qk_status add_curves(const qk__report *report, size_t kind, json_t *entries,
+                            qk_error *err)
 {
-    if (count == 0)
-        return entry;
-    json_t *list = json_array();
-    for (size_t i = 0; i < num; i++)
-        list = qk__json_append(list, columns[i] ? series(columns[i], count) : json_null());
-    return qk__json_set(entry, name, list);
+    const qk__page_heads *heads = &report->heads;
+    qk_columns *rows;
+    qk_status status = QK_OK;
+    size_t at = 0;
+    QK_TRY(qk__store_ask(report->tables, &rows, err, "%s", CURVES[kind].select));
+    const qk__found all = {rows, 0, qk_columns_num_rows(rows)};
+    for (size_t i = 0; i < heads->found.count && all.count > 0; i++) {
+        json_t *curve = curve_of(&all, &at, heads->id[i]);
+        if (curve && json_object_set_new(json_array_get(entries, i), CURVES[kind].name, curve))
+            status = qk__nomem(err);
+    }
+    qk_columns_free(&rows);
+    return status;
 }
 
-static json_t *curves_of(const qk__result_head *head)
+/* The heads whose curves the page has: all, or where these are too many those with pictures. */
+static qk_status list_shown(const qk__report *report, qk_error *err)
 {
-    const double *const components[] = {head->pc_ev, head->pc_r_q, head->pc_r_k};
-    const double *const profile[] = {head->profile_position, head->profile_ap};
-    const qk__head_curve *s = &head->scores, *a = &head->attention;
-    const double *const scores[] = {s->distance, s->measured, s->predicted[0]};
-    const double *const attention[] = {a->distance, a->measured, a->predicted[0],
-                                       a->predicted[1]};
-    json_t *entry = json_object();
-    entry = add_curves(entry, "components", head->num_pcs, 3, components);
-    entry = add_curves(entry, "profile", head->num_profile, 2, profile);
-    entry = add_curves(entry, "scores", s->count, 3, scores);
-    return add_curves(entry, "attention", a->count, 4, attention);
-}
-
-/* By head, in the order of the page; {} where a page of so many heads has none of this one. */
-static json_t *curves(const qk__report *report)
-{
-    const bool all = report->num_heads <= QK__MOST_HEADS_SHOWN;
-    json_t *list = json_array();
+    const bool all = report->results->num_heads <= QK__MOST_HEADS_SHOWN;
+    const qk__page_heads *heads = &report->heads;
     qk__each_model (report->results, model) {
         const qk__model_points *of = &report->points.models[model - report->results->models];
-        qk__each_head (model, head)
-            list = qk__json_append(list, all || qk__points_has(of, head) ? curves_of(head)
-                                                                         : json_object());
+        size_t first, count = qk__page_model(heads, model->id, &first);
+        for (size_t i = first; i < first + count; i++)
+            if (all || qk__points_has(of, (int)heads->layer[i], (int)heads->q_head[i]))
+                QK_TRY(qk__store_do(report->tables, err, "INSERT INTO temp.shown VALUES (%lld)",
+                                    (long long)heads->id[i]));
     }
+    return QK_OK;
+}
+
+/* By head, in the order of the page; {} where it has none of this one. */
+static json_t *curves(qk__page *page, const qk__report *report)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < report->heads.found.count; i++)
+        list = qk__json_append(list, json_object());
+    if (page->status == QK_OK)
+        page->status = list_shown(report, &page->err);
+    for (size_t i = 0; i < NUM_CURVES && page->status == QK_OK && list; i++)
+        page->status = add_curves(report, i, list, &page->err);
     return list;
 }
 
@@ -126,6 +172,6 @@ void qk__section_views(qk__page *page, const qk__report *report)
 {
     qk__page_json(page, "qk-views",
                   json_pack("{s:o, s:o, s:i}", "points", points(report), "curves",
-                            curves(report), "bytes", report->points.coordinate_bytes),
+                            curves(page, report), "bytes", report->points.coordinate_bytes),
                   DIGITS);
 }

@@ -13,14 +13,15 @@
 #include "report/findings.h"
 #include "report/head_points.h"
 #include "report/page.h"
+#include "report/page_heads.h"
 #include "report/provenance.h"
-#include "results/headline.h"
+#include "report/headline.h"
 
 /* Everything a page is made of. */
 typedef struct qk__report {
     const qk_report_settings *settings;
-    const qk__results *results;
-    qk__store *tables;   /* NULL: there are none */
+    qk__results *results;
+    qk__store *tables;
     const char *folder;  /* of the page */
     const char *figures; /* of the figures: folder/figures */
     const char *staging; /* of those drawn now, until the page is written, too */
@@ -30,8 +31,9 @@ typedef struct qk__report {
     qk__findings findings;
     qk__provenance provenance;
     qk__points points;
+    qk__page_heads heads; /* of a page */
+    qk__score_choice scores;
     char title[256];
-    size_t num_heads;
 } qk__report;
 
 void qk__write_document(qk__page *page, const qk__report *report);
@@ -43,7 +45,8 @@ void qk__section_said(qk__page *page, const qk__report *report);
 /* What can be saved from the page, and where on a collage which head is: a JSON block. Needs the
  * collages that are shown. */
 void qk__section_files(qk__page *page, const qk__report *report, const qk__collages *collages);
-/* Pictures and curves of heads, which the view of a head shows: a JSON block. */
+/* Pictures and curves of heads, which the view of a head shows: a JSON block. What it will ask is said first. */
+QK_MUST_CHECK qk_status qk__views_expect(qk__store *tables, qk_error *err);
 void qk__section_views(qk__page *page, const qk__report *report);
 /* The numbers of all heads, and the scripts. */
 void qk__section_scripts(qk__page *page, const qk__report *report);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "base/buffer.h"
-#include "results/means.h"
+#include "stats/means.h"
 #include "stats/student.h"
 
 enum { ENOUGH = 3 };

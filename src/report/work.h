@@ -3,7 +3,7 @@
 #ifndef QK_REPORT_WORK_H
 #define QK_REPORT_WORK_H
 
-#include "results/grow.h"
+#include "base/arena.h"
 
 /* Zero-initialise it. */
 typedef struct qk__work {

@@ -30,13 +30,6 @@ enum {
 };
 unsigned qk__contents_of(const qk_analysis_settings *settings);
 
-/* Every number of a head that figures and the results have, by the name of its column. NaN: no
- * table has it. Those of qk.csv are of component 0. */
-typedef struct qk__head_numbers {
-#define NUMBER(table, name, ...) double name;
-#include "schema/tables.def"
-} qk__head_numbers;
-
 /* A model as models.csv lists it. */
 typedef struct qk__listed_model {
     const char *name, *label, *family, *phase, *source, *folder;
@@ -135,7 +128,6 @@ typedef struct qk__column {
     size_t offset;
     unsigned needs;   /* 0: always there */
     const char *file; /* its table's */
-    size_t number;    /* offset into qk__head_numbers, of a field */
     qk__hue hue;
     qk__use use; /* of a field */
 } qk__column;
@@ -162,7 +154,7 @@ bool qk__is_table_of(const qk__table *table, unsigned contents);
 bool qk__has_table(const qk__table *table, unsigned contents);
 bool qk__has_column(const qk__column *column, unsigned contents);
 
-/* ---- numbers of a head by name, for figures, tables and charts that take any ------------ */
+/* ---- numbers of a head by name, for figures, tables and charts that take any; those of qk.csv are of component 0 */
 
 typedef qk__column qk__field;
 extern const qk__field qk__fields[]; /* in the order of the tables */
@@ -171,7 +163,6 @@ const qk__field *qk__find_field(const char *name); /* NULL: no such number */
 
 /* The qk_category that a text of a table names; -1: none, or NULL. */
 int qk__category_of(const char *text);
-double qk__field_value(const qk__field *field, const qk__head_numbers *numbers);
 
 /* Row i of a head; false: there is none. */
 bool qk__find_row(const qk__table *table, const qk_analysis_results *results,

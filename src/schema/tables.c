@@ -57,11 +57,6 @@
 #define OF_RESERVOIR .needs = QK__RESERVOIR, .info.option = "capture --keep moments,reservoir=N"
 
 #define ROW(table, column, ...) {.info.name = #column, .file = #table ".csv", __VA_ARGS__},
-#define FIELD(table, column, ...)                                                              \
-    {.info.name = #column,                                                                     \
-     .file = #table ".csv",                                                                    \
-     .number = offsetof(qk__head_numbers, column),                                             \
-     __VA_ARGS__},
 
 /* The columns of each table. */
 #define TABLE(id, ...) static const qk__column columns_##id[] = {
@@ -86,7 +81,7 @@ const qk__table qk__tables[] = {
 const size_t qk__num_tables = sizeof qk__tables / sizeof *qk__tables;
 
 /* The numbers of a head. */
-#define NUMBER FIELD
+#define NUMBER ROW
 const qk__field qk__fields[] = {
 #include "schema/tables.def"
 };
@@ -112,13 +107,6 @@ const qk__field *qk__find_field(const char *name)
         if (strcmp(qk__fields[i].info.name, name) == 0)
             return &qk__fields[i];
     return NULL;
-}
-
-double qk__field_value(const qk__field *field, const qk__head_numbers *numbers)
-{
-    double value;
-    memcpy(&value, (const char *)numbers + field->number, sizeof value);
-    return value;
 }
 
 /* ---- which run makes what --------------------------------------------------------------- */

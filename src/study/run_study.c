@@ -14,7 +14,6 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "figure/figure_settings.h"
-#include "results/read_results.h"
 #include "settings/common_rows.h"
 #include "settings/settings.h"
 #include "study/study.h"
@@ -308,7 +307,6 @@ static qk_status execute(qk__study_work *work, double start, qk_error *err)
     QK_TRY(qk__study_write_tables(work, err));
     QK_TRY(find_means(work, err));
     if (work->run->figures) {
-        QK_TRY(qk__results_read(&work->results, work->run->output, NULL, err));
         work->outcome->seconds = qk__now() - start;
         QK_TRY(qk__study_write_manifest(work, QK__STUDY_TABLES, err));
         QK_TRY(qk__study_draw(work, err));

@@ -16,8 +16,8 @@
 #include "base/file.h"
 #include "base/fingerprint.h"
 #include "work/place.h"
+#include "schema/schema.h"
 #include "tables/manifest.h"
-#include "results/results.h"
 
 /* ---- the study file (study_load.c, which leads, study_models.c) ------------------------- */
 
@@ -90,7 +90,6 @@ typedef struct qk__study_work {
     pthread_mutex_t *lock;       /* of what the user is told: the next model is being fetched */
     qk__study_ahead *ahead;      /* that; NULL = nothing is */
     qk_report_outcome *collages; /* what became of those that are drawn already */
-    qk__results *results;        /* of all models, for figures */
     qk__file_set outputs;        /* combined tables, not yet in their places */
 } qk__study_work;
 

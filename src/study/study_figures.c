@@ -122,6 +122,7 @@ typedef struct task {
     struct drawing *drawing;
     size_t model;
     const collage *collage;
+    qk__extremes extremes; /* where it is of these */
     char name[120];
     char title[240];
     size_t figures; /* that were drawn */
@@ -175,28 +176,14 @@ static qk_scatter_settings settings_of(task *t)
     return s;
 }
 
-static qk_status extremes_of(const qk__results *results, const char *name,
-                             qk__extremes *extremes, qk_error *err)
-{
-    for (size_t m = 0; m < results->num_models; m++)
-        if (strcmp(results->models[m].name, name) == 0)
-            return qk__extreme_heads(&results->models[m], extremes, err);
-    return QK_OK;
-}
-
 /* As few or as many as the model has. */
-static qk_status take_extremes(const task *t, qk__extremes *extremes, qk_scatter_settings *s,
-                               qk_error *err)
+static void take_extremes(qk__extremes *extremes, qk_scatter_settings *s)
 {
-    const qk__study_work *work = t->drawing->work;
-    const char *name = work->plan->models[t->model].name;
-    QK_TRY(extremes_of(work->results, name, extremes, err));
     const size_t count = extremes->count;
     s->heads = (qk_head_set){extremes->heads, count};
     s->random = 0;
     s->rows = count == 4 || count == 6 ? 2 : 1; /* without a place that is empty */
     s->columns = count > 0 ? (int)count / s->rows : 1;
-    return QK_OK;
 }
 
 static qk_status draw_collage(task *t, qk_error *err)
@@ -206,11 +193,10 @@ static qk_status draw_collage(task *t, qk_error *err)
     qk_head_range heads[1];
     qk_scatter_outcome *outcome;
     const char *about[QK__NUM_EXTREMES];
-    qk__extremes extremes = {0};
     for (size_t i = 0; i < QK__NUM_EXTREMES; i++)
-        about[i] = extremes.about[i];
+        about[i] = t->extremes.about[i];
     if (t->collage->extremes)
-        QK_TRY(take_extremes(t, &extremes, &s, err));
+        take_extremes(&t->extremes, &s);
     else
         s.heads = *named;
     s.about = t->collage->extremes ? about : NULL;
@@ -260,6 +246,29 @@ static void list_tasks(drawing *d)
     }
 }
 
+/* Before tasks run side by side, which the tables cannot. */
+static qk_status find_extremes(const drawing *d, qk_error *err)
+{
+    const qk__study_work *work = d->work;
+    qk__store *tables = NULL;
+    qk_status status = QK_OK;
+    for (size_t i = 0; i < d->count && status == QK_OK; i++) {
+        task *t = &d->tasks[i];
+        if (!t->collage->extremes)
+            continue;
+        if (!tables) {
+            status = qk__store_open(&tables, &work->context, err);
+            if (status == QK_OK)
+                status = qk__store_add(tables, "main", work->run->output, true, err);
+        }
+        if (status == QK_OK)
+            status =
+                qk__extreme_heads(tables, work->plan->models[t->model].name, &t->extremes, err);
+    }
+    qk__store_close(&tables);
+    return status;
+}
+
 static qk_status write_mark(const qk__study_work *work, size_t i, qk_error *err)
 {
     qk__outfile *file;
@@ -302,12 +311,12 @@ static qk_status draw_collages(qk__study_work *work, qk_error *err)
     if (!d.tasks)
         return qk__nomem(err);
     list_tasks(&d);
-    if (d.count > 0) {
-        qk_status made = qk__make_below(work->run->output, "figures", err);
-        if (made != QK_OK) {
-            free(d.tasks);
-            return made;
-        }
+    qk_status made = d.count > 0 ? qk__make_below(work->run->output, "figures", err) : QK_OK;
+    if (made == QK_OK)
+        made = find_extremes(&d, err);
+    if (made != QK_OK) {
+        free(d.tasks);
+        return made;
     }
     qk__meter_open(&d.meter, (qk_progress){.what = "figures", .total = (int64_t)d.count},
                    &work->context);
@@ -332,7 +341,7 @@ static qk_status write_report(const qk__study_work *work, qk_report_outcome **re
     s.figures = work->drawing;
     s.html = run.html;
     s.context = work->context;
-    return qk__report_make(&s, work->results, report, err);
+    return qk__report_make(&s, report, err);
 }
 
 /* Moves the failures of `from` behind those of `to`, adds up the rest. */

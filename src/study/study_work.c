@@ -11,7 +11,6 @@
 #include "base/parallel.h"
 #include "base/slug.h"
 #include "figure/figure_settings.h"
-#include "results/read_results.h"
 #include "study/study.h"
 #include "tables/text_lengths.h"
 
@@ -173,7 +172,6 @@ void qk__study_release(qk__study_work *work)
     free(work->figures);
     qk_report_outcome_free(&work->collages);
     qk__buffer_free(&work->scores);
-    qk__results_free(&work->results);
     qk__place_release(&work->folder);
 }
 

@@ -30,21 +30,30 @@ static qk_status list_models(qk__store_set *set, qk__csv_reader *csv, qk_error *
     return status;
 }
 
-/* qk.csv is long, and has no model that heads.csv lacks. */
+/* *any: it is there. */
+static qk_status list_models_of(qk__store_set *set, qk__table_folder *source,
+                                const qk__store_table *table, bool *any, qk_error *err)
+{
+    qk__csv_reader *csv;
+    QK_TRY(qk__open_table_file(source, table->file, &csv, err));
+    *any = *any || csv;
+    qk_status status = csv ? list_models(set, csv, err) : QK_OK;
+    qk__reader_close(&csv);
+    return status;
+}
+
+/* qk.csv is long, and has no model that heads.csv lacks; so are others with several rows a head, which count alone. */
 static qk_status list_all_models(qk__store_set *set, qk__table_folder *source, qk_error *err)
 {
-    bool heads = false;
+    bool any = false;
     for (size_t i = 0; qk__head_tables[i]; i++) {
         const qk__store_table *table = qk__store_table_of(set, qk__head_tables[i]);
-        qk__csv_reader *csv;
-        if (table->first_component && heads)
-            continue;
-        QK_TRY(qk__open_table_file(source, table->file, &csv, err));
-        heads = heads || csv;
-        qk_status status = csv ? list_models(set, csv, err) : QK_OK;
-        qk__reader_close(&csv);
-        QK_TRY(status);
+        if (!table->first_component || !any)
+            QK_TRY(list_models_of(set, source, table, &any, err));
     }
+    for (size_t i = 0; i < set->num_tables && !any; i++)
+        if (set->tables[i].file && set->tables[i].of_heads)
+            QK_TRY(list_models_of(set, source, &set->tables[i], &any, err));
     return QK_OK;
 }
 

@@ -81,21 +81,28 @@ const char *qk_text_lengths_say(const qk_text_lengths *lengths, char text[QK_LEN
     return text;
 }
 
+bool qk__lengths_unlike(const qk_text_lengths *each, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < i; k++)
+            if (qk__lengths_differ(&each[i], &each[k]))
+                return true;
+    return false;
+}
+
 const char *qk__lengths_of_all(const qk_text_lengths *each, size_t count,
                                char text[QK_LENGTHS_SIZE])
 {
     qk_text_lengths all = qk__no_lengths;
     char words[QK_LENGTHS_SIZE];
-    bool unlike = false;
     for (size_t i = 0; i < count; i++) {
         all.least = fmin(all.least, each[i].least); /* which takes no NaN */
         all.most = fmax(all.most, each[i].most);
-        for (size_t k = 0; k < i; k++)
-            unlike = unlike || qk__lengths_differ(&each[i], &each[k]);
     }
     if (count == 1)
         all = each[0];
     qk__print_plain(text, QK_LENGTHS_SIZE, "%.*s%s", QK_LENGTHS_SIZE - 40,
-                    qk_text_lengths_say(&all, words), unlike ? ", unlike among models" : "");
+                    qk_text_lengths_say(&all, words),
+                    qk__lengths_unlike(each, count) ? ", unlike among models" : "");
     return text;
 }

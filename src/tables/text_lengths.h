@@ -26,7 +26,8 @@ qk_text_lengths qk__lengths_of_json(const json_t *object);
 
 /* The tokens that a category is said to be at: the median, else the longest text; NaN. */
 double qk__length_of_texts(const qk_text_lengths *lengths);
-/* Those of several models in words: from the shortest to the longest, and whether they are unlike. */
+/* Whether some of several models are unlike; and those of all in words: from the shortest to the longest, and whether they are unlike. */
+bool qk__lengths_unlike(const qk_text_lengths *each, size_t count);
 const char *qk__lengths_of_all(const qk_text_lengths *each, size_t count,
                                char text[QK_LENGTHS_SIZE]);
 /* Whether both are known and differ by more than a tenth of the smaller. */

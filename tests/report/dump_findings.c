@@ -13,7 +13,6 @@
 #include "stats/false_discovery.h"
 #include "report/findings.h"
 #include "report/significance.h"
-#include "results/read_results.h"
 
 static json_t *number(double value)
 {
@@ -34,19 +33,16 @@ static json_t *dump_finding(const qk__finding *f)
 
 static int dump_folder(const char *folder)
 {
-    qk__results *results = NULL;
     qk__store *tables = NULL;
     const qk_context context = {0};
     qk__findings findings = {0};
-    const qk__score_choice scores = {NULL, NULL};
+    const qk__score_choice scores = {"ap_drop", NULL};
     qk_error err = {0};
-    qk_status status = qk__results_read(&results, folder, NULL, &err);
-    if (status == QK_OK)
-        status = qk__store_open(&tables, &context, &err);
+    qk_status status = qk__store_open(&tables, &context, &err);
     if (status == QK_OK)
         status = qk__store_add(tables, "main", folder, false, &err);
     if (status == QK_OK)
-        status = qk__findings_derive(tables, results, &scores, &findings, &err);
+        status = qk__findings_derive(tables, &scores, &findings, &err);
     if (status == QK_OK) {
         json_t *all = json_array();
         for (size_t i = 0; i < findings.count; i++)
@@ -59,7 +55,6 @@ static int dump_folder(const char *folder)
     }
     qk__findings_free(&findings);
     qk__store_close(&tables);
-    qk__results_free(&results);
     return status != QK_OK;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading results when memory runs out at any moment: the status says so and nothing is leaked.
+/* Reading results and lists of heads when memory runs out at any moment: the status says so and nothing is leaked.
  */
 #define _XOPEN_SOURCE 700 /* mkdtemp */
-#include "results/read_results.h"
+#include "results/results.h"
 #include "tests/unit.h"
 
 #include "tests/base/tree.h"
@@ -24,14 +24,19 @@ static void add_tables(void)
 static void every_allocation(void **state)
 {
     (void)state;
+    const qk_context context = {0};
     add_tables();
     for (long n = 0;; n++) {
         qk__results *results;
+        qk__store *tables;
         qk_error err = {0};
+        assert_int_equal(qk__store_open(&tables, &context, NULL), QK_OK);
+        assert_int_equal(qk__store_add(tables, "main", tree_path(""), true, NULL), QK_OK);
         remaining = n;
-        qk_status status = qk__results_read(&results, tree_path(""), NULL, &err);
+        qk_status status = qk__results_read(&results, tables, tree_path(""), &err);
         bool reached = remaining < 0;
         remaining = -1;
+        qk__store_close(&tables);
         if (status != QK_OK) {
             if (status != QK_ERR_NOMEM)
                 fail_msg("allocation %ld: %s", n, err.message);

@@ -10,6 +10,7 @@
 #include <qkscope/results.h>
 
 #include "base/csv_reader.h"
+#include "schema/schema.h"
 #include "tests/base/tree.h"
 #include "tests/made_capture.h"
 
@@ -213,6 +214,21 @@ static void the_schema(void **state)
     free(json);
 }
 
+static void numbers_of_a_head(void **state)
+{
+    (void)state;
+    assert_true(qk__num_fields > 50);
+    for (size_t i = 0; i < qk__num_fields; i++) {
+        const qk__field *field = &qk__fields[i];
+        assert_ptr_equal(qk__find_field(field->info.name), field); /* no two of one name */
+        assert_non_null(qk__find_table(field->file));
+        if (field->use != QK__LISTED)
+            assert_in_range(strlen(field->info.label), 5, 70);
+    }
+    assert_null(qk__find_field(""));
+    assert_null(qk__find_field("R_Q"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -221,6 +237,7 @@ int main(void)
         cmocka_unit_test(the_results_may_go),
         cmocka_unit_test(what_is_not_there),
         cmocka_unit_test(the_schema),
+        cmocka_unit_test(numbers_of_a_head),
     };
     return cmocka_run_group_tests_name("columns", tests, make, tree_teardown);
 }

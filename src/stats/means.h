@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Means, medians and tenths of the depth: what every number over heads is made of. */
-#ifndef QK_RESULTS_MEANS_H
-#define QK_RESULTS_MEANS_H
+/* Means, medians, tenths of the depth, and lines: what every number over heads is made of. */
+#ifndef QK_STATS_MEANS_H
+#define QK_STATS_MEANS_H
 
 #include <math.h>
 #include <stddef.h>
@@ -37,5 +37,13 @@ void qk__range_add(qk__range *range, double value);
 double qk__median(double *values, size_t count);
 void qk__least_and_median(double *values, size_t count, double *least, double *median);
 void qk__sort(double *values, size_t count);
+
+/* Pearson r over pairs that are both finite, and the least-squares line y = slope x + start;
+ * NaN with fewer than 3 pairs or without variance. */
+typedef struct qk__line {
+    size_t count;
+    double r, slope, start;
+} qk__line;
+qk__line qk__fit_line(const double *x, const double *y, size_t count);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Headline numbers of a model, a family, or all models: one SELECT each. */
-#include "results/headline.h"
+#include "report/headline.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -132,21 +132,13 @@ static qk_status put_columns(qk__buffer *sql, qk_error *err)
     return qk__buffer_printf(sql, err, " FROM head_numbers");
 }
 
-qk_status qk__headlines_expect(qk__store *tables, qk_error *err)
-{
-    qk__buffer sql = {0};
-    qk_status status = put_columns(&sql, err);
-    if (status == QK_OK)
-        status = qk__store_expect(tables, (const char *)sql.data, err);
-    qk__buffer_free(&sql);
-    return status;
-}
-
 static qk_status ask_row(qk__store *tables, const char *sql, const qk__headline *row,
                          qk_columns **rows, qk_error *err)
 {
     if (row->model)
-        return qk__store_ask(tables, rows, err, "%s WHERE model = %Q", sql, row->model->name);
+        return qk__store_ask(tables, rows, err, "%s WHERE head_id >= %lld AND head_id < %lld", sql,
+                             (long long)row->model->id << 42,
+                             ((long long)row->model->id + 1) << 42);
     if (row->family)
         return qk__store_ask(tables, rows, err, "%s WHERE family = %Q", sql, row->family);
     return qk__store_ask(tables, rows, err, "%s", sql);

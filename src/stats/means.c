@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Means, medians and tenths of the depth. */
-#include "results/means.h"
+/* Means, medians, tenths of the depth, and lines. */
+#include "stats/means.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 void qk__mean_add(qk__mean *mean, double value)
@@ -70,4 +71,43 @@ void qk__least_and_median(double *values, size_t count, double *least, double *m
 {
     *median = qk__median(values, count);
     *least = count > 0 ? values[0] : NAN;
+}
+
+/* ---- line ------------------------------------------------------------------------------- */
+
+qk__line qk__fit_line(const double *x, const double *y, size_t count)
+{
+    qk__line line = {0, NAN, NAN, NAN};
+    qk__mean sum_x = {0}, sum_y = {0};
+    qk__range range_x = QK__NO_RANGE, range_y = QK__NO_RANGE;
+    for (size_t i = 0; i < count; i++) {
+        if (!isfinite(x[i]) || !isfinite(y[i]))
+            continue;
+        qk__mean_add(&sum_x, x[i]);
+        qk__mean_add(&sum_y, y[i]);
+        qk__range_add(&range_x, x[i]);
+        qk__range_add(&range_y, y[i]);
+    }
+    line.count = sum_x.count;
+    /* Equal values, and not a sum of squares, since the mean may be rounded. */
+    if (line.count < 3 || range_x.low == range_x.high || range_y.low == range_y.high)
+        return line;
+    double mean_x = qk__mean_of(&sum_x), mean_y = qk__mean_of(&sum_y);
+    qk__mean xx = {0}, xy = {0}, yy = {0};
+    for (size_t i = 0; i < count; i++) {
+        if (!isfinite(x[i]) || !isfinite(y[i]))
+            continue;
+        double dx = x[i] - mean_x, dy = y[i] - mean_y;
+        qk__mean_add(&xx, dx * dx);
+        qk__mean_add(&xy, dx * dy);
+        qk__mean_add(&yy, dy * dy);
+    }
+    double var_x = qk__mean_of(&xx), var_y = qk__mean_of(&yy), cov = qk__mean_of(&xy);
+    bool overflow = xx.count < line.count || yy.count < line.count || xy.count < line.count;
+    if (overflow || !(var_x > 0 && var_y > 0 && isfinite(var_x) && isfinite(var_y)))
+        return line;
+    line.r = fmax(-1, fmin(1, cov / (sqrt(var_x) * sqrt(var_y))));
+    line.slope = cov / var_x;
+    line.start = mean_y - line.slope * mean_x;
+    return line;
 }

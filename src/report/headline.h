@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The headline numbers: what the summary table has a column for, per model and per family. */
-#ifndef QK_RESULTS_HEADLINE_H
-#define QK_RESULTS_HEADLINE_H
+#ifndef QK_REPORT_HEADLINE_H
+#define QK_REPORT_HEADLINE_H
 
 #include "results/results.h"
 #include "tables/tables.h"
@@ -46,8 +46,6 @@ typedef struct qk__headlines {
     bool present[QK__NUM_HEADLINES]; /* some row has it */
 } qk__headlines;
 
-/* Said first, the tables are not read once more for them. */
-QK_MUST_CHECK qk_status qk__headlines_expect(qk__store *tables, qk_error *err);
 QK_MUST_CHECK qk_status qk__headlines_compute(const qk__results *results, qk__store *tables,
                                               qk__headlines *headlines, qk_error *err);
 void qk__headlines_free(qk__headlines *headlines);
