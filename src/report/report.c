@@ -313,6 +313,16 @@ static qk_status make_staged(qk__report *report, qk_report_outcome *outcome, qk_
     return status;
 }
 
+/* Also where it is told to take tables as they are. */
+static qk_status check_owners(const qk__manifest *manifest, const char *folder, qk_error *err)
+{
+    for (size_t i = 0; i < qk__num_tables; i++)
+        if (qk__tables[i].columns && qk__is_result(&qk__tables[i]) &&
+            qk__is_file_in(folder, qk__tables[i].info.name))
+            QK_TRY(qk__manifest_check_owner(manifest, folder, qk__tables[i].info.name, err));
+    return QK_OK;
+}
+
 /* Tables that were edited, cut short or removed would be drawn as if they were whole. */
 static qk_status list_changed(const qk_report_settings *settings, qk_report_outcome *outcome,
                               qk_error *err)
@@ -320,7 +330,9 @@ static qk_status list_changed(const qk_report_settings *settings, qk_report_outc
     qk__manifest manifest;
     json_t *changes = NULL;
     QK_TRY(qk__manifest_read(&manifest, settings->results, err));
-    qk_status status = qk__manifest_changes(&manifest, settings->results, &changes, err);
+    qk_status status = check_owners(&manifest, settings->results, err);
+    if (status == QK_OK)
+        status = qk__manifest_changes(&manifest, settings->results, &changes, err);
     qk__manifest_free(&manifest);
     if (status == QK_OK && json_array_size(changes) > 0 && !settings->force)
         status = qk__fail(err, QK_ERR_INCONSISTENT,

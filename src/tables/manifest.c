@@ -184,6 +184,18 @@ static qk_status compare_table(const char *folder, const char *name, const json_
     return changed && json_array_append_new(changes, change) != 0 ? qk__nomem(err) : QK_OK;
 }
 
+qk_status qk__manifest_check_owner(const qk__manifest *manifest, const char *folder,
+                                   const char *table, qk_error *err)
+{
+    if (!manifest->runs || !manifest->complete || strcmp(table, "models.csv") == 0 ||
+        qk__manifest_owner(manifest, table))
+        return QK_OK;
+    return qk__fail(
+        err, QK_ERR_INCONSISTENT,
+        "%s/%s: no run in manifest.json wrote this table; move it to a folder of its own",
+        folder, table);
+}
+
 static qk_status compare_tables(const json_t *run, const char *folder, json_t *changes,
                                 qk_error *err)
 {

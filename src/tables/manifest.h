@@ -35,6 +35,11 @@ void qk__manifest_free(qk__manifest *manifest);
 /* The run that wrote a table; NULL: none that is listed. */
 const json_t *qk__manifest_owner(const qk__manifest *manifest, const char *table);
 
+/* A table that came from elsewhere must not be taken for one of the runs: QK_ERR_INCONSISTENT. */
+QK_MUST_CHECK qk_status qk__manifest_check_owner(const qk__manifest *manifest,
+                                                 const char *folder, const char *table,
+                                                 qk_error *err);
+
 /* What is no more as the manifest says, an array of texts that begin with the table's name:
  * tables that are missing, and those with other contents. Manifests of version 0.1.0 say
  * nothing of contents. */

@@ -14,19 +14,6 @@
 
 /* ---- where a file is -------------------------------------------------------------------- */
 
-/* A table that came from elsewhere must not be taken for one of the runs. */
-static qk_status check_owner(const qk__table_folder *source, const char *path,
-                             const qk__table *file, qk_error *err)
-{
-    const qk__manifest *m = &source->manifest;
-    if (source->force || !m->runs || !m->complete ||
-        strcmp(file->info.name, "models.csv") == 0 || qk__manifest_owner(m, file->info.name))
-        return QK_OK;
-    return qk__fail(
-        err, QK_ERR_INCONSISTENT,
-        "%s: no run in manifest.json wrote this table; move it to a folder of its own", path);
-}
-
 /* An ablation has a folder of its own, which may lie in that of the results. */
 qk_status qk__find_table_file(const qk__table_folder *source, const qk__table *file,
                               qk__path *path, bool *there, qk_error *err)
@@ -50,7 +37,9 @@ static qk_status check_file(qk__table_folder *source, const qk__table *file, con
     QK_TRY(qk__path_in(&own, source->folder, file->info.name, err));
     QK_TRY(qk__manifest_verify_table(&source->manifest, source->folder, file->info.name, err));
     if (strcmp(own.text, path) == 0)
-        return there ? check_owner(source, path, file, err) : QK_OK;
+        return there ? qk__manifest_check_owner(&source->manifest, source->folder,
+                                                file->info.name, err)
+                     : QK_OK;
     QK_TRY(qk__path_in(&folder, source->folder, "ablation", err));
     qk__manifest_free(&source->ablation);
     QK_TRY(qk__manifest_read(&source->ablation, folder.text, err));
