@@ -53,7 +53,7 @@ static qk_status find_columns(filling *f, qk_error *err)
     for (size_t i = 0; i < table->num_columns; i++) {
         const qk__store_column *c = &table->columns[i];
         bool id = (table->of_heads && (i < NUM_IDS || (f->index && i == f->index_at))) ||
-                  (table->fill == qk__fill_models && strcmp(c->name, "model") == 0);
+                  (strcmp(table->name, "models") == 0 && strcmp(c->name, "model") == 0);
         f->columns[i] = QK__NO_COLUMN;
         if (c->column && (c->wanted || id))
             QK_TRY(qk__reader_find(f->csv, c->name, id, &f->columns[i], err));
