@@ -5,6 +5,7 @@ of commands and options.
     generate.py DESCRIPTION FILE    prints FILE: qkscope.1, qkscope-pca.1, qkscope.bash, _qkscope,
                                     qkscope.fish or options.md; DESCRIPTION: what it says, in a file
 """
+import collections
 import json
 import re
 import sys
@@ -244,15 +245,24 @@ def reference_row(option):
 
 
 def reference(about):
-    lines = ["<!-- Made by tools/generate.py; `make reference` makes it anew. -->", "# Options", "",
+    lines = ["<!-- Made by tools/generate.py; `make reference` makes it again. -->", "# Options", "",
              "Every option of every command. *In files*: its key in configuration files",
              "([commands](../commands.md#configuration-files), [capture](../capture.md#configuration-files-of-the-original)) and study files",
              "([studies](../howto/published.md#studies)). All commands have `--quiet`, `--verbose`, `--json`, `--help` and",
              "`--version`, too."]
+    header = ["", "| option | what it is | values | not given | in files |", "|---|---|---|---|---|"]
+    rows = {c["name"]: {o["name"]: reference_row(o) for o in c["options"] if not o["common"]} for c in about["commands"]}
+    count = collections.Counter(row for own in rows.values() for row in own.values())
+    shared = [row for row in count if count[row] > 2]
+    lines += ["", "## Options of several commands", *header, *shared]
     for c in about["commands"]:
-        lines += ["", f"## {c['name']}", "", f"`qkscope {c['name']} {c['usage']}`", "",
-                  "| option | what it is | values | not given | in files |", "|---|---|---|---|---|"]
-        lines += [reference_row(o) for o in c["options"] if not o["common"]]
+        own = rows[c["name"]]
+        lines += ["", f"## {c['name']}", "", f"`qkscope {c['name']} {c['usage']}`"]
+        common = [f"`--{name}`" for name, row in own.items() if row in shared]
+        if common:
+            lines += ["", f"[Of several commands](#options-of-several-commands): {', '.join(common)}."]
+        left = [row for row in own.values() if row not in shared]
+        lines += [*header, *left] if left else []
     return lines
 
 

@@ -15,7 +15,7 @@ TWINS = {
     r"cannot tell": "too few, or not decided",
     r"told (by|apart)": "predicted from, distinguished",
     r"of another kind in": "of another category",
-    r"kinds? of heads?\b": "category",
+    r"kinds? of (the |each )?heads?\b": "category",
     r"beside each other": "side by side",
     r"unlike lengths": "different lengths",
     r"anew\b": "again",
