@@ -33,14 +33,14 @@ static bool is_told(const qk_ablation_effect *e)
     return strchr(e->what, '+') == NULL;
 }
 
-/* In thousandths, and no minus before a zero. */
+/* With digits enough to see on which side of a tolerance of hundredths it lies, and no minus before a zero. */
 static double plain(double loss)
 {
-    const double rounded = round(1000 * loss) / 1000;
+    const double rounded = round(1e4 * loss) / 1e4;
     return rounded == 0 ? 0 : rounded;
 }
 
-/* "without rotation the loss rises (0.009, 0.004 to 0.014): it uses position". Only the first number of a sentence has its
+/* "without rotation the loss rises (0.0093, 0.0042 to 0.0144): it uses position". Only the first number of a sentence has its
  * unit. */
 static void write_verdict(FILE *out, const qk_ablation_effect *e, double tolerance,
                           const char *unit)
@@ -52,10 +52,10 @@ static void write_verdict(FILE *out, const qk_ablation_effect *e, double toleran
     const verdict found = verdict_of(e, tolerance);
     if (!qk_ablation_wording(e->what, &words))
         snprintf(words.called, sizeof words.called, "%s", e->what);
-    fprintf(out, "%s%s (%.3f", words.called, SAID[strncmp(words.called, "with", 4) == 0][found],
+    fprintf(out, "%s%s (%.4f", words.called, SAID[strncmp(words.called, "with", 4) == 0][found],
             plain(e->delta));
     if (isfinite(e->delta_lo) && isfinite(e->delta_hi))
-        fprintf(out, ", %.3f to %.3f%s)", plain(e->delta_lo), plain(e->delta_hi), unit);
+        fprintf(out, ", %.4f to %.4f%s)", plain(e->delta_lo), plain(e->delta_hi), unit);
     else
         fprintf(out, "%s; one text has no interval)", unit);
     if (found != UNDECIDED)
@@ -135,7 +135,9 @@ void cli_print_verdicts(const qk_ablation_effect *const *list, size_t count, dou
 {
     size_t told = 0, groups = 0;
     const qk_ablation_effect *change = next_of(list, count, list[0]->group, NULL);
-    cli_print("\nharmless: the interval ends below %g nats a token (--tolerance)\n", tolerance);
+    cli_print("\nVerdicts; harmless means that the interval ends below %g nats a token "
+              "(--tolerance):\n",
+              tolerance);
     for (size_t i = 0; i < count && told < MOST_SENTENCES; i++)
         if (is_first(list, i) && ++told > 0)
             print_sentence(list, count, list[i]->group, tolerance);

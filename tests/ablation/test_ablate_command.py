@@ -648,7 +648,7 @@ def test_json(qkscope, whole, results, tmp_path):
         assert effect["verdict"] == ("harmless" if effect["delta_hi"] < 0.01 else "needed" if effect["delta_lo"] > 0 else "undecided")
     said = qkscope(*words, tmp_path / "b", "--tolerance", "1e-9", expect=0).out.splitlines()
     first, = [e for e in found["effects"] if (e["group"], e["what"]) == ("L0H3", "freeze")]
-    numbers = ", ".join(f"{first[name]:.3f}" for name in ("delta", "delta_lo")) + f" to {first['delta_hi']:.3f}"
+    numbers = ", ".join(f"{first[name]:.4f}" for name in ("delta", "delta_lo")) + f" to {first['delta_hi']:.4f}"
     begin, = [i for i, line in enumerate(said) if line.startswith("  L0H3: removing it ")]
     assert all(len(line) <= 100 for line in said[begin:begin + 3])
     sentence = " ".join(line.strip() for line in said[begin:begin + 3])
