@@ -282,19 +282,22 @@ static void tell_view(const view *v, const cli_common *common)
 
 /* ---- both ------------------------------------------------------------------------------- */
 
-/* Where it fails, what fails the capture as well is said, and nothing of time. */
-static void measure_time(view *v, const qk_recorder_settings *settings, const qk_model *model,
-                         const cli_common *common)
+/* Where it fails the rest is said all the same, unless it was stopped. */
+static qk_status measure_time(view *v, const qk_recorder_settings *settings,
+                              const qk_model *model, const cli_common *common, qk_error *err)
 {
-    qk_error err;
     const double texts = (double)v->texts * (double)v->length;
     const int64_t tokens = v->length < v->window ? v->length : v->window;
     if (v->run->no_measure || v->facts->weight_bytes == 0)
-        return;
-    v->measured = qk_recorder_foresee(settings, model, (int64_t)ceil(texts / (double)tokens),
-                                      tokens, &v->forecast, &err) == QK_OK;
-    if (!v->measured && !common->quiet && !cli_is_interrupted())
-        cli_error("note: time was not measured: %s", err.message);
+        return QK_OK;
+    qk_status status = qk_recorder_foresee(
+        settings, model, (int64_t)ceil(texts / (double)tokens), tokens, &v->forecast, err);
+    v->measured = status == QK_OK;
+    if (status == QK_ERR_CANCELLED)
+        return status;
+    if (!v->measured && !common->quiet)
+        cli_error("note: time was not measured: %s", err->message);
+    return QK_OK;
 }
 
 /* Of texts of so many tokens, or windows of them, as many as capture runs together. */
@@ -343,10 +346,11 @@ static qk_status look_at_model(view *v, const qk_model *model, qk_recorder_setti
     v->flops = count_flops(v, model, &run);
     v->bytes = memory_bytes(v, model, &run, v->length < v->window ? v->length : v->window);
     settings->rows = v->wanted;
-    measure_time(v, settings, model, common);
-    tell_view(v, common);
+    status = measure_time(v, settings, model, common, err);
+    if (status == QK_OK)
+        tell_view(v, common);
     qk_recorder_selection_free(&selection);
-    return QK_OK;
+    return status;
 }
 
 /* What is missing of the weights is said: a capture needs them. */

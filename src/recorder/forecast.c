@@ -87,6 +87,8 @@ static qk_status run_trial(measuring *m, int64_t texts, int64_t tokens, qk_error
     m->seconds += t->outcome.seconds_running + t->outcome.seconds_writing;
     m->processor += t->outcome.processor_running + t->outcome.processor_writing;
     qk_status removed = qk__remove_below(m->folder, "capture", status == QK_OK ? err : NULL);
+    if (status == QK_ERR_CANCELLED)
+        return qk__fail(err, status, "stopped while the time of a capture was measured");
     return status == QK_OK ? removed : status;
 }
 

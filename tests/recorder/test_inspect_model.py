@@ -2,11 +2,12 @@
 """What qkscope inspect says of models."""
 import json
 import math
+import signal
 
 import pytest
 from conftest import EXAMPLE
 
-from recording import some_texts, write_jsonl, write_model
+from recording import killed, some_texts, write_jsonl, write_model
 
 
 def test_numbers(qkscope, tmp_path):
@@ -64,6 +65,16 @@ def test_forecast(qkscope, tmp_path):
     assert "time  " not in inspect("--no-measure") and "forecast" not in json.loads(inspect("--no-measure", "--json"))["capture"]
     shown = json.loads(inspect("--json"))
     assert shown["capture"]["memory_with_weights_bytes"] > shown["capture"]["memory_bytes"] + shown["weight_bytes"]
+
+
+@pytest.mark.parametrize("at", [2, 7, 15])
+def test_a_stopped_measurement_leaves_nothing(program, tmp_path, monkeypatch, at):
+    write_model(tmp_path / "m")
+    scratch = tmp_path / "tmp"
+    scratch.mkdir()
+    monkeypatch.setenv("TMPDIR", str(scratch))
+    said = killed(program, at, "inspect", tmp_path / "m", by=signal.SIGINT)
+    assert "stopped while the time" in said and not list(scratch.iterdir())
 
 
 def test_time_that_cannot_be_measured(qkscope, tmp_path):
