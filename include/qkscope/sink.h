@@ -361,8 +361,8 @@ typedef struct qk_merge_settings {
  * outcome->complete; else a warning says what is missing. The bytes are those of one process, in
  * whatever order and by how many steps they come together. The inputs stay. One input without pieces
  * and without output may be a finished capture: it is complete, with no blocks.
- * Errors: QK_ERR_NOT_FOUND (no pieces), QK_ERR_INCONSISTENT (of different runs, or two hold the
- * same block), QK_ERR_EXISTS (output holds something else), QK_ERR_UNSUPPORTED (a capture with
+ * Errors: QK_ERR_NOT_FOUND (no pieces), QK_ERR_INCONSISTENT (of different runs), QK_ERR_EXISTS (output holds
+ * something else, or one of several inputs is a finished capture), QK_ERR_UNSUPPORTED (a capture with
  * strings of tokens: its own command puts it together), QK_ERR_CANCELLED (the same call goes on). */
 QK_API QK_MUST_CHECK qk_status qk_sink_merge(const qk_merge_settings *settings,
                                              qk_sink_outcome *outcome, qk_error *err);

@@ -60,8 +60,8 @@ def merge(inputs: Iterable[str | os.PathLike[str]] | str | os.PathLike[str],
     there (Outcome.complete; else a warning says what is missing). The bytes are those of one process. The inputs stay.
 
     output None, with one input: there. threads None: all processors. force: replace what is in output. NotFoundError:
-    no pieces; DataError: pieces of different runs, or two hold the same block; ExistsError: output holds something
-    else. After Ctrl-C the same call goes on."""
+    no pieces; DataError: pieces of different runs; ExistsError: output holds something else, or one of several
+    inputs is a finished capture. After Ctrl-C the same call goes on."""
     if isinstance(inputs, (str, os.PathLike)):
         inputs = [inputs]
     inputs = list(inputs)

@@ -124,7 +124,7 @@ const cli_command cmd_merge = {
         "code "
         "3.\n\nmerge A B C... -o DIR makes one capture of shards that lie in folders "
         "of their own. It has the bytes that one process would have made. Of few texts one "
-        "shard may have all: its folder is a finished capture, which is copied. Folders of "
+        "shard may have all: its folder is the finished capture. Folders of "
         "different runs are refused.\n\nOf results of analyses, each of other layers or heads "
         "of one "
         "capture (--layers, --heads), merge A B C... -o DIR joins the tables: those that one "

@@ -8,9 +8,8 @@
 
 typedef struct qk__all_blocks {
     const qk_sink *sink;
-    qk__block *blocks; /* [num_blocks] */
-    int64_t *kept;     /* [parts] rows of each head */
-    int64_t *stored;   /* [parts] of them in files */
+    qk__block *blocks;     /* [num_blocks] */
+    qk__block_facts total; /* rows */
 } qk__all_blocks;
 
 /* Rows of one text, layer and kind in a block's file. */
@@ -26,8 +25,8 @@ typedef struct qk__text_rows {
 QK_MUST_CHECK qk_status qk__all_blocks_open(qk__all_blocks *all, qk_sink *sink, qk_error *err);
 void qk__all_blocks_close(qk__all_blocks *all);
 
-/* Adds rows in files, and rows summed; sets the heads of which anything is kept. */
-void qk__all_blocks_sum(const qk__all_blocks *all, qk_sink_outcome *outcome);
+/* Whether anything of any head is kept. */
+bool qk__all_blocks_any(const qk__all_blocks *all);
 
 /* Calls `see` for each text that has rows of a stage in the files, by their numbers. Any thread. */
 typedef qk_status qk__see_text_fn(void *user, const qk__text_rows *text, qk_error *err);

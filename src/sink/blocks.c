@@ -5,14 +5,13 @@
  *     index            of each stage: where the regions of each part begin, then the regions
  *     examples         a line for each text: its number, and JSON
  *     sums             of each tree, layer and kind: a part (state/part_store.c), and a list of where they are
- *     {...}            its head: texts, tokens, rows, and where all of this lies */
+ *     numbers          its head, one line: texts, tokens, where all of this lies, rows of each part */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/json_build.h"
 #include "sink/sink.h"
 
 #define MAX_COUNT (INT64_C(1) << 48) /* more is a mistake, and sums of them fit 64 bits */
@@ -29,53 +28,50 @@ qk_status qk__block_fail(const qk_sink *sink, int64_t number, const char *why, q
 
 /* ---- its head --------------------------------------------------------------------------- */
 
-static bool take_counts(const json_t *list, size_t count, int64_t *counts)
+static size_t count_numbers(const qk_sink *sink)
 {
-    if (json_array_size(list) != count)
-        return false;
+    return QK__BLOCK_NUMBERS + 4 * (size_t)sink->settings.num_layers;
+}
+
+qk_status qk__facts_create(const qk_sink *sink, qk__block_facts *facts, qk_error *err)
+{
+    facts->numbers = qk__calloc(count_numbers(sink), sizeof *facts->numbers);
+    if (!facts->numbers)
+        return qk__nomem(err);
+    facts->rows = facts->numbers + QK__BLOCK_NUMBERS;
+    facts->stored = facts->rows + 2 * sink->settings.num_layers;
+    return QK_OK;
+}
+
+qk_status qk__facts_print(const qk_sink *sink, const qk__block_facts *facts, qk__buffer *line,
+                          qk_error *err)
+{
+    for (size_t i = 0; i < count_numbers(sink); i++)
+        QK_TRY(qk__buffer_printf(line, err, "%s%" PRId64, i > 0 ? " " : "", facts->numbers[i]));
+    return QK_OK;
+}
+
+static bool take_numbers(const char *text, int64_t *numbers, size_t count)
+{
     for (size_t i = 0; i < count; i++) {
-        counts[i] = json_integer_value(json_array_get(list, i));
-        if (counts[i] < 0 || counts[i] > MAX_COUNT)
+        char *end;
+        numbers[i] = strtoll(text, &end, 10);
+        if (end == text || numbers[i] < 0 || numbers[i] > MAX_COUNT)
             return false;
+        text = end;
     }
-    return true;
+    return *text == 0;
 }
 
-static bool take_head(const qk_sink *sink, int64_t number, const json_t *root,
-                      qk__block_facts *facts)
-{
-    size_t parts = 2 * (size_t)sink->settings.num_layers;
-    int64_t counts[2] = {0};
-    bool right = take_counts(json_object_get(root, "texts"), 2, counts) &&
-                 counts[0] == qk__block_size(sink, number) &&
-                 take_counts(json_object_get(root, "rows"), parts, facts->rows) &&
-                 take_counts(json_object_get(root, "stored"), parts, facts->stored) &&
-                 take_counts(json_object_get(root, "at"), QK__BLOCK_PLACES, facts->at);
-    facts->texts = counts[0];
-    facts->tokens = counts[1];
-    return right;
-}
-
+/* Free what is in facts in any case. */
 static qk_status read_head(const qk_sink *sink, int64_t number, const qk__buffer *head,
                            qk__block_facts *facts, qk_error *err)
 {
-    json_t *root = NULL;
-    size_t parts = 2 * (size_t)sink->settings.num_layers;
-    *facts = (qk__block_facts){.rows = qk__calloc(2 * parts, sizeof *facts->rows)};
-    facts->stored = facts->rows ? facts->rows + parts : NULL;
-    qk_status status = facts->rows ? qk__json_parse(&root, (const char *)head->data, head->size,
-                                                    QK__JSON_RUN, NULL)
-                                   : QK_ERR_NOMEM;
-    if (status == QK_ERR_NOMEM)
-        status = qk__nomem(err);
-    else if (status != QK_OK || !take_head(sink, number, root, facts))
-        status = qk__block_fail(sink, number, NULL, err);
-    if (status != QK_OK) {
-        free(facts->rows);
-        facts->rows = NULL;
-    }
-    json_decref(root);
-    return status;
+    QK_TRY(qk__facts_create(sink, facts, err));
+    return take_numbers((const char *)head->data, facts->numbers, count_numbers(sink)) &&
+                   facts->numbers[QK__BLOCK_TEXTS] == qk__block_size(sink, number)
+               ? QK_OK
+               : qk__block_fail(sink, number, NULL, err);
 }
 
 /* ---- which are there -------------------------------------------------------------------- */
@@ -91,9 +87,11 @@ static qk_status look_at(qk_sink *sink, int64_t number, qk_error *err)
     sink->there[number] = there;
     if (status == QK_OK && there)
         status = read_head(sink, number, &head, &facts, err);
-    sink->texts_before += facts.texts;
-    sink->tokens_before += facts.tokens;
-    free(facts.rows);
+    if (status == QK_OK && there) {
+        sink->texts_before += facts.numbers[QK__BLOCK_TEXTS];
+        sink->tokens_before += facts.numbers[QK__BLOCK_TOKENS];
+    }
+    free(facts.numbers);
     qk__buffer_free(&head);
     return status;
 }
@@ -111,9 +109,9 @@ qk_status qk__blocks_look(qk_sink *sink, qk_error *err)
 /* Whether what it names can lie in its file: sizes are believed where bytes are there. */
 static bool has_places(const qk__block *block)
 {
-    const int64_t *at = block->facts.at;
-    bool all = at[QK__AT_LENGTH] <= block->bytes - at[QK__AT_EXAMPLES];
-    for (int i = 0; i < QK__BLOCK_PLACES; i++)
+    const int64_t *at = block->facts.numbers;
+    bool all = at[QK__EXAMPLES_SIZE] <= block->bytes - at[QK__AT_EXAMPLES];
+    for (int i = QK__AT_EXAMPLES; i < QK__BLOCK_NUMBERS; i++)
         all = all && at[i] <= block->bytes;
     return all;
 }
@@ -145,6 +143,6 @@ void qk__block_close(qk__block *block)
 {
     if (block->fd >= 0)
         close(block->fd);
-    free(block->facts.rows);
+    free(block->facts.numbers);
     *block = (qk__block){.fd = -1};
 }

@@ -74,13 +74,13 @@ static qk_status list_lines(const qk__all_blocks *all, qk__buffer *lines, qk_err
     qk__buffer text = {0};
     qk_status status = QK_OK;
     for (int64_t b = 0; status == QK_OK && b < all->sink->num_blocks; b++) {
-        const qk__block_facts *facts = &all->blocks[b].facts;
-        const example_line line = {.block = b, .offset = facts->at[QK__AT_EXAMPLES]};
-        status = read_text(&all->blocks[b], line.offset, (size_t)facts->at[QK__AT_LENGTH],
+        const int64_t *numbers = all->blocks[b].facts.numbers;
+        const example_line line = {.block = b, .offset = numbers[QK__AT_EXAMPLES]};
+        status = read_text(&all->blocks[b], line.offset, (size_t)numbers[QK__EXAMPLES_SIZE],
                            &text, err);
         if (status == QK_OK)
-            status =
-                find_lines((const char *)text.data, text.size, facts->texts, line, lines, err);
+            status = find_lines((const char *)text.data, text.size, numbers[QK__BLOCK_TEXTS],
+                                line, lines, err);
     }
     qk__buffer_free(&text);
     if (lines->size > 0)
@@ -308,7 +308,7 @@ static qk_status put_buckets(const qk__all_blocks *all, int stage, qk__buffer *o
     for (size_t part = 0; status == QK_OK && part < parts; part++) {
         const int *list;
         c.heads = (int64_t)qk__heads_of(sink, (int)(part / 2), (qk_kind)(part % 2), &list);
-        if (c.heads > 0 && all->stored[part] > 0)
+        if (c.heads > 0 && all->total.stored[part] > 0)
             status = qk__each_text(all, stage, part, count_text, &c, err);
     }
     if (status == QK_OK)

@@ -65,7 +65,7 @@ static bool is_temporary_of(const char *file, const char *name)
     return strncmp(file, name, length) == 0 && qk__temporary_stem(file) == length;
 }
 
-static bool is_temporary(const char *file)
+bool qk__is_left_of_capture(const char *file)
 {
     static const char *const OURS[] = {QK_MANIFEST_NAME, "README.md", "examples.csv",
                                        "run.json", "data.parquet"};
@@ -158,48 +158,12 @@ qk_status qk__captured_identity(const char *output, json_t **identity, qk_error 
     return status;
 }
 
-/* In an output folder itself (outer) .partial, post and pre may lie as well. */
-static bool holds_one_alone(const char *folder, bool outer)
-{
-    qk__names names;
-    if (qk__list_dir(folder, &names, NULL) != QK_OK)
-        return false;
-    bool capture = qk__holds_capture(folder);
-    bool alone = capture || outer;
-    for (size_t i = 0; i < names.count; i++) {
-        const char *name = names.items[i];
-        bool ours = capture && (qk__is_part_of_capture(name) || is_temporary(name) ||
-                                strcmp(name, QK_MANIFEST_NAME) == 0);
-        if (outer)
-            ours |= strcmp(name, "." QK__PARTIAL) == 0 || strcmp(name, "post") == 0 ||
-                    strcmp(name, "pre") == 0;
-        alone &= ours;
-    }
-    qk__names_free(&names);
-    return alone;
-}
-
-bool qk__holds_captures_alone(const char *output)
-{
-    bool alone = true;
-    struct stat st;
-    for (int i = 0; alone && i < QK__PLACES; i++) {
-        char *folder = qk__place_folder(output, i);
-        if (!folder)
-            return false;
-        alone = (i > 0 && lstat(folder, &st) != 0) ||
-                (!is_link(output, qk__place_name(i)) && holds_one_alone(folder, i == 0));
-        free(folder);
-    }
-    return alone;
-}
-
 /* ---- removing --------------------------------------------------------------------------- */
 
 static bool is_left(const char *name, const void *context)
 {
     (void)context;
-    return is_temporary(name);
+    return qk__is_left_of_capture(name);
 }
 
 static bool is_old(const char *name, const void *context)

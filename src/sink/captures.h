@@ -51,12 +51,12 @@ struct json_t;
 QK_MUST_CHECK qk_status qk__captured_identity(const char *output, struct json_t **identity,
                                               qk_error *err);
 
-/* Whether the output folder holds captures, .partial, and nothing else. */
-bool qk__holds_captures_alone(const char *output);
+/* Whether a name is that of a file of a capture that a killed process was writing. */
+bool qk__is_left_of_capture(const char *file);
 
 /* Refuses to replace captures in an output folder where something in their folders is no file of a
- * capture: it would be removed with them. */
-QK_MUST_CHECK qk_status qk__check_strangers(const char *output, qk_error *err);
+ * capture: it would be removed with them. *alone: besides them and .partial the output folder holds nothing. */
+QK_MUST_CHECK qk_status qk__check_strangers(const char *output, bool *alone, qk_error *err);
 
 /* Calls function for each place of an output folder that holds a capture, until it fails. post/
  * and pre/ are removed where they are, or have become, empty. */

@@ -75,7 +75,7 @@ static void count_captures(const qk_sink *sink, qk_sink_outcome *outcome)
 
 static qk_status put_together(qk_sink *sink, qk_sink_outcome *outcome, qk_error *err)
 {
-    qk_status status = qk__write_captures(sink, outcome, err);
+    qk_status status = qk__write_captures(sink, err);
     if (status == QK_ERR_DEGENERATE) { /* the same would come again */
         for (int64_t b = 0; b < sink->num_blocks; b++)
             sink->there[b] = false;
@@ -88,7 +88,8 @@ static qk_status put_together(qk_sink *sink, qk_sink_outcome *outcome, qk_error 
     return QK_OK;
 }
 
-bool qk__sink_may_end(qk_sink *sink)
+/* Whether this process may put the capture together: until it closes the sink, nobody else may. */
+static bool may_end(qk_sink *sink)
 {
     return sink->alone || qk__place_try(sink->partial, &sink->end);
 }
@@ -115,7 +116,7 @@ static qk_status end_capture(qk_sink *sink, qk_sink_outcome *outcome, qk_error *
     QK_TRY(count_blocks(sink, outcome, err));
     if (outcome->blocks_there < sink->num_blocks)
         return QK_OK;
-    if (qk__sink_may_end(sink))
+    if (may_end(sink))
         return put_together(sink, outcome, err);
     outcome->complete = qk__is_complete(sink);
     if (!outcome->complete)

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/json_build.h"
 #include "sink/sink.h"
 
 void qk__text_block_free(const qk_sink *sink, qk__text_block *block)
@@ -16,20 +15,17 @@ void qk__text_block_free(const qk_sink *sink, qk__text_block *block)
     for (int stage = 0; stage < QK__STAGES; stage++)
         qk__buffer_free(&block->regions[stage]);
     qk__unit_discard(&block->unit);
-    free(block->rows);
-    free(block->stored);
+    free(block->facts.numbers);
     free(block);
 }
 
 static qk_status begin_block(qk_sink *sink, qk__text_block *block, qk_error *err)
 {
-    size_t parts = 2 * (size_t)sink->settings.num_layers;
-    block->texts = qk__calloc((size_t)block->count, sizeof *block->texts);
-    block->rows = qk__calloc(parts, sizeof *block->rows);
-    block->stored = qk__calloc(parts, sizeof *block->stored);
-    if (!block->texts || !block->rows || !block->stored)
-        return qk__nomem(err);
     char name[QK__UNIT_NAME_SIZE];
+    block->texts = qk__calloc((size_t)block->count, sizeof *block->texts);
+    if (!block->texts)
+        return qk__nomem(err);
+    QK_TRY(qk__facts_create(sink, &block->facts, err));
     qk__block_name(block->number, name);
     qk_status status = qk__unit_begin(&block->unit, sink->units, name, err);
     if (status == QK_OK && qk__keeps_sums(sink))
@@ -96,17 +92,21 @@ static qk_status write_index(const qk_sink *sink, qk__text_block *block, int sta
     return status;
 }
 
-static qk_status write_lines(qk__text_block *block, int64_t at[QK__BLOCK_PLACES], qk_error *err)
+/* A line for each text. */
+static qk_status write_lines(qk__text_block *block, int64_t *numbers, qk_error *err)
 {
     qk__buffer lines = {0};
     qk_status status = QK_OK;
-    for (int64_t i = 0; status == QK_OK && i < block->count; i++)
+    numbers[QK__BLOCK_TEXTS] = block->count;
+    for (int64_t i = 0; status == QK_OK && i < block->count; i++) {
+        numbers[QK__BLOCK_TOKENS] += block->texts[i].tokens;
         status = qk__buffer_printf(&lines, err, "%lld %s\n", (long long)block->texts[i].number,
                                    block->texts[i].line);
-    at[QK__AT_LENGTH] = (int64_t)lines.size;
+    }
+    numbers[QK__EXAMPLES_SIZE] = (int64_t)lines.size;
     if (status == QK_OK)
-        status =
-            qk__unit_append(&block->unit, lines.data, lines.size, &at[QK__AT_EXAMPLES], err);
+        status = qk__unit_append(&block->unit, lines.data, lines.size,
+                                 &numbers[QK__AT_EXAMPLES], err);
     qk__buffer_free(&lines);
     return status;
 }
@@ -134,44 +134,20 @@ static qk_status write_sums(const qk_sink *sink, qk__text_block *block, int64_t 
     return status;
 }
 
-static json_t *list_counts(const int64_t *counts, size_t number)
-{
-    json_t *list = json_array();
-    for (size_t i = 0; i < number; i++)
-        list = qk__json_append(list, json_integer((json_int_t)counts[i]));
-    return list;
-}
-
-/* NULL when out of memory. */
-static char *make_head(const qk_sink *sink, const qk__text_block *block,
-                       const int64_t at[QK__BLOCK_PLACES])
-{
-    size_t parts = 2 * (size_t)sink->settings.num_layers;
-    int64_t texts[2] = {block->count};
-    for (int64_t i = 0; i < block->count; i++)
-        texts[1] += block->texts[i].tokens;
-    json_t *root =
-        json_pack("{s:o, s:o, s:o, s:o}", "texts", list_counts(texts, 2), "rows",
-                  list_counts(block->rows, parts), "stored", list_counts(block->stored, parts),
-                  "at", list_counts(at, QK__BLOCK_PLACES));
-    char *head = qk__json_dumps(root, JSON_COMPACT);
-    json_decref(root);
-    return head;
-}
-
 static qk_status write_block(qk_sink *sink, qk__text_block *block, qk_error *err)
 {
-    int64_t at[QK__BLOCK_PLACES] = {0};
-    QK_TRY(write_lines(block, at, err));
+    int64_t *numbers = block->facts.numbers;
+    qk__buffer head = {0};
+    QK_TRY(write_lines(block, numbers, err));
     for (int stage = 0; stage < QK__STAGES; stage++)
         if (sink->stages[stage] && qk__stores_rows(sink))
-            QK_TRY(write_index(sink, block, stage, &at[QK__AT_INDEX + stage], err));
+            QK_TRY(write_index(sink, block, stage, &numbers[QK__AT_INDEX + stage], err));
     if (qk__keeps_sums(sink))
-        QK_TRY(write_sums(sink, block, &at[QK__AT_SUMS], err));
-    char *head = make_head(sink, block, at);
-    qk_status status =
-        head ? qk__unit_finish(&block->unit, sink->fingerprint, head, err) : qk__nomem(err);
-    free(head);
+        QK_TRY(write_sums(sink, block, &numbers[QK__AT_SUMS], err));
+    qk_status status = qk__facts_print(sink, &block->facts, &head, err);
+    if (status == QK_OK)
+        status = qk__unit_finish(&block->unit, sink->fingerprint, (const char *)head.data, err);
+    qk__buffer_free(&head);
     return status;
 }
 

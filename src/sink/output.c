@@ -103,13 +103,13 @@ static qk_status check_places(const char *output, qk_rope_stage stage, qk_error 
 qk_status qk__output_glance(const char *output, bool force, qk_rope_stage stage, qk_error *err)
 {
     size_t others;
-    bool partial;
+    bool partial, alone;
     QK_TRY(qk__check_links(output, err));
     QK_TRY(count_others(output, &others, &partial, err));
     if (others == 0)
         return QK_OK;
     if (force)
-        QK_TRY(qk__check_strangers(output, err));
+        QK_TRY(qk__check_strangers(output, &alone, err));
     return partial || force || qk__holds_captures(output) ? check_places(output, stage, err)
                                                           : fail_not_empty(output, err);
 }

@@ -125,8 +125,8 @@ static qk_status prepare(qk_sink *sink, qk__text_block *block, const qk__text *t
         if (part->stored > 0)
             QK_TRY(reserve(sink, block, text, number, stage, part, err));
     }
-    block->rows[number] += (int64_t)part->count;
-    block->stored[number] += (int64_t)part->stored;
+    block->facts.rows[number] += (int64_t)part->count;
+    block->facts.stored[number] += (int64_t)part->stored;
     return QK_OK;
 }
 

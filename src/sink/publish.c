@@ -42,17 +42,13 @@ static qk_status publish_at_once(qk_sink *sink, bool *done, qk_error *err)
     char *beside = qk__place_beside(output, QK__PARTIAL);
     if (!beside) /* there is no such place */
         return errno == ENOMEM ? qk__nomem(err) : QK_OK;
-    qk_status status = QK_OK;
-    if (qk__holds_captures_alone(output)) {
-        qk__publish_sweep(output);
-        status = qk__place_exchange(&sink->place, sink->fresh, beside, true, done, err);
-        if (*done)
-            qk__output_remove(beside);
-        else if (status == QK_OK && !qk__is_dir(sink->fresh) &&
-                 rename(beside, sink->fresh) != 0)
-            status = qk__fail(err, QK_ERR_IO, "%s: cannot move to %s: %s", beside, sink->fresh,
-                              strerror(errno));
-    }
+    qk__publish_sweep(output);
+    qk_status status = qk__place_exchange(&sink->place, sink->fresh, beside, true, done, err);
+    if (*done)
+        qk__output_remove(beside);
+    else if (status == QK_OK && !qk__is_dir(sink->fresh) && rename(beside, sink->fresh) != 0)
+        status = qk__fail(err, QK_ERR_IO, "%s: cannot move to %s: %s", beside, sink->fresh,
+                          strerror(errno));
     free(beside);
     return status;
 }
@@ -142,12 +138,12 @@ static qk_status publish_pieces(const qk_sink *sink, bool manifests, qk_error *e
 
 qk_status qk__output_publish(qk_sink *sink, qk_error *err)
 {
-    bool done = false;
+    bool done = false, alone = true;
     const char *output = sink->settings.output;
     const bool old = qk__holds_captures(output);
     if (old) /* again: something may have come while the run was at work */
-        QK_TRY(qk__check_strangers(output, err));
-    if (old && sink->replaces)
+        QK_TRY(qk__check_strangers(output, &alone, err));
+    if (old && sink->replaces && alone)
         QK_TRY(publish_at_once(sink, &done, err));
     if (done)
         return QK_OK;

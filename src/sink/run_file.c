@@ -11,44 +11,31 @@
 #include "base/tree.h"
 
 #define RUN_NAME "run.json"
-enum { MAX_FREQUENCIES = 1 << 16 };
 
 /* ---- writing ---------------------------------------------------------------------------- */
 
-static json_t *list_heads(const qk_sink *sink, qk_kind kind)
+static json_t *list_heads(const qk_sink *sink, int layer, qk_kind kind)
 {
-    json_t *layers = json_array();
-    for (int l = 0; l < sink->settings.num_layers; l++) {
-        const int *heads;
-        size_t count = qk__heads_of(sink, l, kind, &heads);
-        json_t *list = json_array();
-        for (size_t i = 0; i < count; i++)
-            list = qk__json_append(list, json_integer(heads[i]));
-        layers = qk__json_append(layers, list);
-    }
-    return layers;
-}
-
-static json_t *list_windows(const qk_sink *sink)
-{
+    const int *heads;
+    const size_t count = qk__heads_of(sink, layer, kind, &heads);
     json_t *list = json_array();
-    for (int l = 0; l < sink->settings.num_layers; l++)
-        list = qk__json_append(
-            list, json_integer(sink->settings.windows ? sink->settings.windows[l] : 0));
+    for (size_t i = 0; i < count; i++)
+        list = qk__json_append(list, json_integer(heads[i]));
     return list;
 }
 
-static json_t *list_frequencies(const qk_sink *sink)
+static json_t *describe_layer(const qk_sink *sink, int layer)
 {
-    json_t *layers = json_array();
-    for (int l = 0; l < sink->settings.num_layers; l++) {
-        const qk_frequencies *f = &sink->settings.frequencies[l];
-        json_t *list = json_array();
-        for (size_t i = 0; i < f->count; i++)
-            list = qk__json_append(list, json_real(f->values[i]));
-        layers = qk__json_append(layers, list);
-    }
-    return layers;
+    const qk_sink_settings *s = &sink->settings;
+    json_t *root = json_pack("{s:o, s:o, s:I}", "q", list_heads(sink, layer, QK_QUERY), "k",
+                             list_heads(sink, layer, QK_KEY), "window",
+                             (json_int_t)(s->windows ? s->windows[layer] : 0));
+    if (!s->frequencies)
+        return root;
+    json_t *list = json_array();
+    for (size_t i = 0; i < s->frequencies[layer].count; i++)
+        list = qk__json_append(list, json_real(s->frequencies[layer].values[i]));
+    return qk__json_set(root, "frequencies", list);
 }
 
 static json_t *text(const char *value)
@@ -60,13 +47,14 @@ static json_t *text(const char *value)
 static json_t *describe_sources(const qk_sink *sink)
 {
     const qk_sink_settings *s = &sink->settings;
-    json_t *root = json_pack(
-        "{s:o, s:o, s:o, s:o, s:b, s:b, s:o, s:o, s:o}", "model", text(s->model_name), "source",
-        text(s->source ? s->source : "qkscope sink"), "card", text(s->card), "extra",
-        text(s->extra_json ? s->extra_json : "{}"), "rope_interleaved", s->rope_interleaved,
-        "token_strings", s->token_strings, "q_heads", list_heads(sink, QK_QUERY), "k_heads",
-        list_heads(sink, QK_KEY), "windows", list_windows(sink));
-    return s->frequencies ? qk__json_set(root, "frequencies", list_frequencies(sink)) : root;
+    json_t *layers = json_array();
+    for (int l = 0; l < s->num_layers; l++)
+        layers = qk__json_append(layers, describe_layer(sink, l));
+    return json_pack("{s:o, s:o, s:o, s:o, s:b, s:b, s:o}", "model", text(s->model_name),
+                     "source", text(s->source ? s->source : "qkscope sink"), "card",
+                     text(s->card), "extra", text(s->extra_json ? s->extra_json : "{}"),
+                     "rope_interleaved", s->rope_interleaved, "token_strings", s->token_strings,
+                     "layers", layers);
 }
 
 qk_status qk__run_write(const qk_sink *sink, qk_error *err)
@@ -92,57 +80,39 @@ static bool take_heads(const json_t *list, int heads, bool *chosen)
     return true;
 }
 
-static qk_status read_heads(const json_t *list, int layers, int heads, bool **chosen,
-                            qk_error *err)
+/* Heads, window and frequencies of each layer. */
+static qk_status read_layers(qk__run_file *file, const json_t *layers, qk_error *err)
 {
-    if (json_array_size(list) != (size_t)layers)
+    qk_sink_settings *s = &file->settings;
+    const size_t count = (size_t)s->num_layers, queries = (size_t)s->num_q_heads,
+                 keys = (size_t)s->num_k_heads;
+    size_t total = 1;
+    for (size_t l = 0; l < count; l++)
+        total += json_array_size(json_object_get(json_array_get(layers, l), "frequencies"));
+    if (json_array_size(layers) != count)
         return QK_ERR_MALFORMED;
-    *chosen = qk__calloc((size_t)layers * (size_t)heads, sizeof **chosen);
-    if (!*chosen)
-        return qk__nomem(err);
-    for (size_t l = 0; l < (size_t)layers; l++)
-        if (!take_heads(json_array_get(list, l), heads, *chosen + l * (size_t)heads))
+    QK_TRY(QK__CREATE_ARRAYS(err, {&file->q_heads, count * queries, sizeof *file->q_heads},
+                             {&file->k_heads, count * keys, sizeof *file->k_heads},
+                             {&file->windows, count, sizeof *file->windows},
+                             {&file->frequencies, count, sizeof *file->frequencies},
+                             {&file->values, total, sizeof *file->values}));
+    double *value = file->values;
+    for (size_t l = 0; l < count; l++) {
+        const json_t *layer = json_array_get(layers, l),
+                     *list = json_object_get(layer, "frequencies");
+        if (!take_heads(json_object_get(layer, "q"), (int)queries,
+                        file->q_heads + l * queries) ||
+            !take_heads(json_object_get(layer, "k"), (int)keys, file->k_heads + l * keys))
             return QK_ERR_MALFORMED;
-    return QK_OK;
-}
-
-static qk_status read_windows(qk__run_file *file, const json_t *list, qk_error *err)
-{
-    size_t layers = (size_t)file->settings.num_layers;
-    if (json_array_size(list) != layers)
-        return QK_ERR_MALFORMED;
-    file->windows = qk__calloc(layers, sizeof *file->windows);
-    if (!file->windows)
-        return qk__nomem(err);
-    for (size_t l = 0; l < layers; l++)
-        file->windows[l] = (int64_t)json_integer_value(json_array_get(list, l));
-    file->settings.windows = file->windows;
-    return QK_OK;
-}
-
-static qk_status read_frequencies(qk__run_file *file, const json_t *list, qk_error *err)
-{
-    size_t layers = (size_t)file->settings.num_layers, total = 0;
-    if (!list)
-        return QK_OK;
-    if (json_array_size(list) != layers)
-        return QK_ERR_MALFORMED;
-    for (size_t l = 0; l < layers; l++)
-        total += json_array_size(json_array_get(list, l));
-    file->frequencies = qk__calloc(layers, sizeof *file->frequencies);
-    file->values = qk__calloc(total + 1, sizeof *file->values);
-    if (!file->frequencies || !file->values)
-        return qk__nomem(err);
-    double *values = file->values;
-    for (size_t l = 0; l < layers; l++) {
-        const json_t *layer = json_array_get(list, l);
-        size_t count = json_array_size(layer);
-        for (size_t i = 0; i < count; i++)
-            values[i] = json_number_value(json_array_get(layer, i));
-        file->frequencies[l] = (qk_frequencies){values, count};
-        values += count;
+        file->windows[l] = (int64_t)json_integer_value(json_object_get(layer, "window"));
+        file->frequencies[l] = (qk_frequencies){value, json_array_size(list)};
+        for (size_t i = 0; i < json_array_size(list); i++)
+            *value++ = json_number_value(json_array_get(list, i));
+        s->frequencies = list ? file->frequencies : NULL;
     }
-    file->settings.frequencies = file->frequencies;
+    s->q_heads = file->q_heads;
+    s->k_heads = file->k_heads;
+    s->windows = file->windows;
     return QK_OK;
 }
 
@@ -214,14 +184,7 @@ static qk_status take_run_file(qk__run_file *file, qk_error *err)
     s->extra_json = qk__json_string(of, "extra");
     s->rope_interleaved = json_is_true(json_object_get(of, "rope_interleaved"));
     s->token_strings = json_is_true(json_object_get(of, "token_strings"));
-    QK_TRY(read_heads(json_object_get(of, "q_heads"), s->num_layers, s->num_q_heads,
-                      &file->q_heads, err));
-    QK_TRY(read_heads(json_object_get(of, "k_heads"), s->num_layers, s->num_k_heads,
-                      &file->k_heads, err));
-    s->q_heads = file->q_heads;
-    s->k_heads = file->k_heads;
-    QK_TRY(read_windows(file, json_object_get(of, "windows"), err));
-    return read_frequencies(file, json_object_get(of, "frequencies"), err);
+    return read_layers(file, json_object_get(of, "layers"), err);
 }
 
 static qk_status read_path(qk__run_file *file, const char *path, qk_error *err)

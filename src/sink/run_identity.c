@@ -98,21 +98,15 @@ static qk_status make_identity(qk_sink *sink, qk_error *err)
     return sink->identity ? QK_OK : qk__nomem(err);
 }
 
-qk_status qk__identity_fingerprint(const json_t *identity, char hash[QK__FINGERPRINT_SIZE],
-                                   qk_error *err)
-{
-    char *text = qk__json_dumps(identity, JSON_SORT_KEYS | JSON_COMPACT);
-    if (!text)
-        return qk__nomem(err);
-    qk__fingerprint_bytes(text, strlen(text), hash);
-    free(text);
-    return QK_OK;
-}
-
 qk_status qk__sink_identify(qk_sink *sink, qk_error *err)
 {
     QK_TRY(make_identity(sink, err));
-    return qk__identity_fingerprint(sink->identity, sink->fingerprint, err);
+    char *text = qk__json_dumps(sink->identity, JSON_SORT_KEYS | JSON_COMPACT);
+    if (!text)
+        return qk__nomem(err);
+    qk__fingerprint_bytes(text, strlen(text), sink->fingerprint);
+    free(text);
+    return QK_OK;
 }
 
 const char *qk__identity_difference(const json_t *a, json_t *b)

@@ -128,7 +128,26 @@ typedef struct qk__region {
     int64_t example_id;
     int64_t part; /* see qk__part_of */
     int64_t rows, offset;
+    int64_t block; /* its number, in a list of those of all blocks */
 } qk__region;
+
+/* Numbers of a block: its texts, their tokens; where in its file the examples begin, how long they are, the index of
+ * each stage, the list of sums. */
+enum {
+    QK__BLOCK_TEXTS,
+    QK__BLOCK_TOKENS,
+    QK__AT_EXAMPLES,
+    QK__EXAMPLES_SIZE,
+    QK__AT_INDEX,
+    QK__AT_SUMS = QK__AT_INDEX + QK__STAGES,
+    QK__BLOCK_NUMBERS
+};
+
+/* What a block says of itself. */
+typedef struct qk__block_facts {
+    int64_t *numbers;       /* [QK__BLOCK_NUMBERS], and behind them: */
+    int64_t *rows, *stored; /* [2 * num_layers] of each head: kept, and of them in the file */
+} qk__block_facts;
 
 /* Texts at the places first .. first + count - 1 of their order, in which they begin. */
 typedef struct qk__text_block {
@@ -138,24 +157,8 @@ typedef struct qk__text_block {
     qk__text *texts;
     qk__queue *queues;              /* [QK__TREES][2 * num_layers], where sums are kept */
     qk__buffer regions[QK__STAGES]; /* qk__region */
-    int64_t *rows, *stored; /* [2 * num_layers] of each head: kept, and of them in the file */
+    qk__block_facts facts;
 } qk__text_block;
-
-/* Where in the file of a block the examples begin, how long they are, the index of each stage, the list of sums. */
-enum {
-    QK__AT_EXAMPLES,
-    QK__AT_LENGTH,
-    QK__AT_INDEX,
-    QK__AT_SUMS = QK__AT_INDEX + QK__STAGES,
-    QK__BLOCK_PLACES
-};
-
-/* What a finished block says of itself. */
-typedef struct qk__block_facts {
-    int64_t texts, tokens;
-    int64_t *rows, *stored; /* as in qk__text_block; one piece of memory, freed through rows */
-    int64_t at[QK__BLOCK_PLACES];
-} qk__block_facts;
 
 /* A finished block, open. */
 typedef struct qk__block {
@@ -284,17 +287,10 @@ void qk__block_name(int64_t number, char name[QK__UNIT_NAME_SIZE]);
 QK_MUST_CHECK qk_status qk__sink_open(qk_sink **sink, const qk_sink_settings *settings,
                                       const char *merging, qk_error *err);
 
-/* Whether this process may put the capture together: until it closes the sink, nobody else may. */
-bool qk__sink_may_end(qk_sink *sink);
-
 /* Puts the capture together if all blocks are there and nobody else is at it. */
 QK_MUST_CHECK qk_status qk__sink_end(qk_sink *sink, qk_sink_outcome *outcome, qk_error *err);
 
 /* ---- run_identity.c --------------------------------------------------------------------- */
-
-QK_MUST_CHECK qk_status qk__identity_fingerprint(const json_t *identity,
-                                                 char hash[QK__FINGERPRINT_SIZE],
-                                                 qk_error *err);
 
 /* Sets identity and fingerprint. */
 QK_MUST_CHECK qk_status qk__sink_identify(qk_sink *sink, qk_error *err);
@@ -319,6 +315,12 @@ QK_MUST_CHECK qk_status qk__output_open(qk_sink *sink, qk_error *err);
 
 /* Sets sink->there, texts_before and tokens_before. */
 QK_MUST_CHECK qk_status qk__blocks_look(qk_sink *sink, qk_error *err);
+
+/* Zeros, to be freed by numbers; and as one line, which is a block's head. */
+QK_MUST_CHECK qk_status qk__facts_create(const qk_sink *sink, qk__block_facts *facts,
+                                         qk_error *err);
+QK_MUST_CHECK qk_status qk__facts_print(const qk_sink *sink, const qk__block_facts *facts,
+                                        qk__buffer *line, qk_error *err);
 
 /* Opens a finished block whose bytes are those that were written; QK_ERR_MALFORMED with the remedy. Close it in any
  * case. */
@@ -415,8 +417,7 @@ void qk__waiting_free(qk__waiting **list);
 /* ---- write_rows.c, capture_facts.c ------------------------------------------------------ */
 
 /* Makes the captures in .partial/new. */
-QK_MUST_CHECK qk_status qk__write_captures(qk_sink *sink, qk_sink_outcome *outcome,
-                                           qk_error *err);
+QK_MUST_CHECK qk_status qk__write_captures(qk_sink *sink, qk_error *err);
 
 /* The user's own keys for capture.json, an object, to be released with json_decref. */
 QK_MUST_CHECK qk_status qk__extra_keys(const qk_sink *sink, json_t **root, qk_error *err);

@@ -75,28 +75,51 @@ static qk_status check_part(const char *folder, const char *name, qk_error *err)
     return status;
 }
 
-static qk_status check_place(const char *output, int place, qk_error *err)
+/* What may lie beside the parts of a capture; in an output folder itself .partial, post and pre. */
+static bool may_lie_beside(const char *name, int place, bool capture)
 {
-    qk__names names = {0};
-    char *folder = qk__place_folder(output, place);
-    if (!folder)
-        return qk__nomem(err);
+    bool outer = strcmp(name, "." QK__PARTIAL) == 0;
+    for (int i = 1; i < QK__PLACES; i++)
+        outer |= strcmp(name, qk__place_name(i)) == 0;
+    return (place == 0 && outer) ||
+           (capture && (qk__is_left_of_capture(name) || strcmp(name, QK_MANIFEST_NAME) == 0));
+}
+
+static qk_status check_names(const char *folder, int place, bool *alone, qk_error *err)
+{
+    qk__names names;
+    const bool capture = qk__holds_capture(folder);
+    QK_TRY(qk__list_dir(folder, &names, err));
     qk_status status = QK_OK;
-    if ((place == 0 || is_folder(folder)) && qk__holds_capture(folder)) {
-        status = qk__list_dir(folder, &names, err);
-        for (size_t i = 0; status == QK_OK && i < names.count; i++)
-            if (qk__is_part_of_capture(names.items[i]))
-                status = check_part(folder, names.items[i], err);
+    *alone &= capture || place == 0;
+    for (size_t i = 0; status == QK_OK && i < names.count; i++) {
+        if (capture && qk__is_part_of_capture(names.items[i]))
+            status = check_part(folder, names.items[i], err);
+        else
+            *alone &= may_lie_beside(names.items[i], place, capture);
     }
     qk__names_free(&names);
+    return status;
+}
+
+static qk_status check_place(const char *output, int place, bool *alone, qk_error *err)
+{
+    struct stat st;
+    char *folder = qk__place_folder(output, place);
+    qk_status status = folder ? QK_OK : qk__nomem(err);
+    if (folder && (place == 0 || is_folder(folder)))
+        status = check_names(folder, place, alone, err);
+    else if (folder && lstat(folder, &st) == 0)
+        *alone = false;
     free(folder);
     return status;
 }
 
-qk_status qk__check_strangers(const char *output, qk_error *err)
+qk_status qk__check_strangers(const char *output, bool *alone, qk_error *err)
 {
     qk_status status = QK_OK;
+    *alone = true;
     for (int i = 0; status == QK_OK && i < QK__PLACES; i++)
-        status = check_place(output, i, err);
+        status = check_place(output, i, alone, err);
     return status;
 }

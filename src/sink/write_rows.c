@@ -201,7 +201,7 @@ static void add_jobs(finish *f, int layer, qk_kind kind)
     size_t count = qk__heads_of(f->sink, layer, kind, &heads);
     bool packed = f->sink->settings.layout == QK_LAYOUT_PACKED;
     size_t together = packed ? count : 1;
-    if (f->all.stored[qk__part_of(layer, kind)] == 0)
+    if (f->all.total.stored[qk__part_of(layer, kind)] == 0)
         return;
     for (size_t i = 0; i < count; i += together)
         f->jobs[f->count++] =
@@ -247,7 +247,7 @@ static qk_status note_sums(const finish *f, qk_error *err)
         for (int kind = QK_QUERY; kind <= QK_KEY; kind++) {
             const int *heads;
             size_t count = qk__heads_of(sink, layer, (qk_kind)kind, &heads);
-            int64_t summed = f->all.kept[qk__part_of(layer, (qk_kind)kind)];
+            int64_t summed = f->all.total.rows[qk__part_of(layer, (qk_kind)kind)];
             for (size_t i = 0; summed > 0 && i < count; i++)
                 QK_TRY(qk__capture_writer_note_sums(
                     f->writer, (qk_head_id){layer, heads[i], (qk_kind)kind},
@@ -290,28 +290,25 @@ static qk_status write_capture(finish *f, qk_error *err)
     return status;
 }
 
-static qk_status write_all(finish *f, qk_sink_outcome *outcome, qk_error *err)
+static qk_status write_all(finish *f, qk_error *err)
 {
     QK_TRY(qk__all_blocks_open(&f->all, f->sink, err));
-    for (f->stage = 0; f->stage < QK__STAGES; f->stage++) {
-        if (!f->sink->stages[f->stage])
-            continue;
-        qk__all_blocks_sum(&f->all, outcome);
-        if (outcome->heads == 0)
-            return qk__fail(err, QK_ERR_DEGENERATE,
-                            "no position was kept: keep more rows (a higher base_rate, or the "
-                            "sampler \"all\"), or give longer texts");
-        QK_TRY(write_capture(f, err));
-    }
+    if (!qk__all_blocks_any(&f->all))
+        return qk__fail(err, QK_ERR_DEGENERATE,
+                        "no position was kept: keep more rows (a higher base_rate, or the "
+                        "sampler \"all\"), or give longer texts");
+    for (f->stage = 0; f->stage < QK__STAGES; f->stage++)
+        if (f->sink->stages[f->stage])
+            QK_TRY(write_capture(f, err));
     return QK_OK;
 }
 
-qk_status qk__write_captures(qk_sink *sink, qk_sink_outcome *outcome, qk_error *err)
+qk_status qk__write_captures(qk_sink *sink, qk_error *err)
 {
     finish f = {.sink = sink};
     atomic_init(&f.done, 0);
     qk__partial_unbuild(sink->settings.output); /* of a run that was stopped */
-    qk_status status = write_all(&f, outcome, err);
+    qk_status status = write_all(&f, err);
     qk__all_blocks_close(&f.all);
     return status;
 }

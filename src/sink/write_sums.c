@@ -27,7 +27,8 @@ static qk_status find_sums(const adding *a, const qk__block *block, int layer, i
     const size_t queue = (size_t)a->tree * kinds + qk__part_of(layer, (qk_kind)(i % 2));
     const size_t place = 2 * queue + (i >= QK__FIRST_PARTS);
     return qk__read_at(block->fd, found, sizeof *found,
-                       block->facts.at[QK__AT_SUMS] + (int64_t)(place * sizeof *found), err);
+                       block->facts.numbers[QK__AT_SUMS] + (int64_t)(place * sizeof *found),
+                       err);
 }
 
 /* Part i of a layer, of one block. */

@@ -152,7 +152,7 @@ int64_t qk__part_moments_count(const qk__part_moments *part); /* rows of its fir
 /* Adds a chunk that was computed for the part's shape (another one is QK_ERR_ARGUMENT).
  * first_of_text: no other chunk of this text was folded before, into this part or one that will be
  * merged with it; so texts are counted. The caller keeps the order of chunks, which decides the
- * roundings, and lets one thread fold at a time. Where memory runs out the part is as it was. */
+ * roundings, and lets one thread fold at a time. Where memory runs out nothing is added. */
 QK_MUST_CHECK qk_status qk__part_moments_fold(qk__part_moments *part, int64_t example_id,
                                               bool first_of_text,
                                               const qk__chunk_moments *chunk, qk_error *err);

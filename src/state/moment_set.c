@@ -203,15 +203,6 @@ qk__moment_set *qk__set_list_new(qk__set_list *list, const qk__set_shape *shape,
     return set;
 }
 
-void qk__set_list_remove(qk__set_list *list, uint64_t key)
-{
-    size_t at = place_of(list, key);
-    free(list->sets[at]);
-    list->count--;
-    memmove(list->sets + at, list->sets + at + 1,
-            (list->count - at) * sizeof(qk__moment_set *));
-}
-
 /* Fewer bits change the order of the keys: what is left is sorted in anew. */
 void qk__set_list_join(qk__set_list *list, const qk__set_shape *shape, uint64_t mask)
 {

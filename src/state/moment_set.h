@@ -70,9 +70,6 @@ void qk__set_list_insert(qk__set_list *list, qk__moment_set *set);
 /* Adds an empty set of a key that is not there. NULL without memory. */
 qk__moment_set *qk__set_list_new(qk__set_list *list, const qk__set_shape *shape, uint64_t key);
 
-/* Removes and frees the set of that key. */
-void qk__set_list_remove(qk__set_list *list, uint64_t key);
-
 /* Sets whose keys agree in the masked bits become one, in the order of their keys. */
 void qk__set_list_join(qk__set_list *list, const qk__set_shape *shape, uint64_t mask);
 

@@ -159,35 +159,18 @@ static void narrow(qk__part_moments *part, uint64_t mask)
     part->mask = mask;
 }
 
-/* An empty set where a text has no group yet, else NULL; and room for it. */
-static qk_status prepare_group(qk__part_moments *part, uint64_t id, qk__moment_set **own,
-                               qk_error *err)
-{
-    *own = NULL;
-    if (qk__set_list_find(&part->groups, id & part->mask))
-        return QK_OK;
-    QK_TRY(qk__set_list_reserve(&part->groups, part->groups.count + 1, err));
-    *own = qk__set_create(&part->group_shape, 0);
-    return *own ? QK_OK : qk__nomem(err);
-}
-
-/* The group of a text, which may make others join. own is used or freed. */
-static qk__moment_set *find_group(qk__part_moments *part, uint64_t id, qk__moment_set *own)
+/* The group of a text, made if there is none yet, which may make others join. NULL: out of memory. */
+static qk__moment_set *group_of(qk__part_moments *part, uint64_t id)
 {
     uint64_t labels[QK__MAX_GROUPS + 1];
-    if (own) {
-        size_t count = list_labels(part, part->mask, labels);
-        labels[count] = id & part->mask;
-        narrow(part, qk__text_groups_mask(labels, count + 1, most_groups(part), part->mask));
-    }
     qk__moment_set *group = qk__set_list_find(&part->groups, id & part->mask);
-    if (group || !own) {
-        free(own);
+    if (group)
         return group;
-    }
-    own->key = id & part->mask;
-    qk__set_list_insert(&part->groups, own);
-    return own;
+    const size_t count = list_labels(part, part->mask, labels);
+    labels[count] = id & part->mask;
+    narrow(part, qk__text_groups_mask(labels, count + 1, most_groups(part), part->mask));
+    group = qk__set_list_find(&part->groups, id & part->mask);
+    return group ? group : qk__set_list_new(&part->groups, &part->group_shape, id & part->mask);
 }
 
 /* ---- folding ---------------------------------------------------------------------------- */
@@ -196,18 +179,11 @@ static qk__moment_set *find_group(qk__part_moments *part, uint64_t id, qk__momen
 static qk_status make_buckets(qk__part_moments *part, const qk__chunk_moments *chunk,
                               qk_error *err)
 {
-    bool added[QK__CHUNK_ROWS] = {false};
     for (size_t run = 0; run < chunk->num_runs; run++) {
         uint64_t key = qk__bucket_key(chunk->run[run].bucket);
-        if (qk__set_list_find(&part->buckets, key))
-            continue;
-        added[run] = true;
-        if (qk__set_list_new(&part->buckets, &part->bucket_shape, key))
-            continue;
-        while (run-- > 0) /* the part stays as it was */
-            if (added[run])
-                qk__set_list_remove(&part->buckets, qk__bucket_key(chunk->run[run].bucket));
-        return qk__nomem(err);
+        if (!qk__set_list_find(&part->buckets, key) &&
+            !qk__set_list_new(&part->buckets, &part->bucket_shape, key))
+            return qk__nomem(err);
     }
     return QK_OK;
 }
@@ -232,14 +208,11 @@ qk_status qk__part_moments_fold(qk__part_moments *part, int64_t example_id, bool
                         "dimension %zu",
                         chunk->shape.num_heads, chunk->shape.dim, part->shape.num_heads,
                         part->shape.dim);
-    qk__moment_set *group;
-    QK_TRY(prepare_group(part, (uint64_t)example_id, &group, err));
-    qk_status status = part->shape.by_bucket ? make_buckets(part, chunk, err) : QK_OK;
-    if (status != QK_OK) {
-        free(group);
-        return status;
-    }
-    group = find_group(part, (uint64_t)example_id, group);
+    qk__moment_set *group = group_of(part, (uint64_t)example_id);
+    if (!group)
+        return qk__nomem(err);
+    if (part->shape.by_bucket)
+        QK_TRY(make_buckets(part, chunk, err));
     qk__set_add(&part->group_shape, group, &chunk->whole);
     for (size_t run = 0; part->shape.by_bucket && run < chunk->num_runs; run++)
         qk__set_add(&part->bucket_shape,

@@ -108,7 +108,7 @@ void qk__unit_discard(qk__unit *unit)
     release(unit);
 }
 
-/* The head and the last line, and all of it on the disk. */
+/* The head and the last line. */
 static qk_status close_lines(qk__unit *unit, const char *run, const char *head, qk_error *err)
 {
     char hash[QK__FINGERPRINT_SIZE], line[MAX_LAST_LINE];
@@ -123,13 +123,14 @@ static qk_status close_lines(qk__unit *unit, const char *run, const char *head, 
     if (length < 0 || (size_t)length >= sizeof line || size > MAX_HEAD)
         return qk__fail(err, QK_ERR_ARGUMENT, "%s: cannot be the name of a unit of %s", name,
                         run);
-    QK_TRY(qk__unit_write(unit, unit->size + size + 1, line, (size_t)length, err));
-    return qk__sync(unit->fd) == 0 ? QK_OK : fail_errno(err, unit->temporary, "write");
+    return qk__unit_write(unit, unit->size + size + 1, line, (size_t)length, err);
 }
 
-qk_status qk__unit_finish(qk__unit *unit, const char *run, const char *head, qk_error *err)
+/* On the disk, and under its name. It is gone afterwards. */
+static qk_status take_place(qk__unit *unit, qk_error *err)
 {
-    qk_status status = close_lines(unit, run, head, err);
+    qk_status status =
+        qk__sync(unit->fd) == 0 ? QK_OK : fail_errno(err, unit->temporary, "write");
     if (status == QK_OK && rename(unit->temporary, unit->place) != 0)
         status = errno == ENOENT
                      ? qk__fail(err, QK_ERR_NOT_FOUND,
@@ -141,6 +142,15 @@ qk_status qk__unit_finish(qk__unit *unit, const char *run, const char *head, qk_
         release(unit);
     else
         qk__unit_discard(unit);
+    return status;
+}
+
+qk_status qk__unit_finish(qk__unit *unit, const char *run, const char *head, qk_error *err)
+{
+    qk_status status = close_lines(unit, run, head, err);
+    if (status == QK_OK)
+        return take_place(unit, err);
+    qk__unit_discard(unit);
     return status;
 }
 
@@ -243,6 +253,60 @@ qk_status qk__unit_look(const char *folder, const char *name, const char *run, q
     return status == QK_ERR_NOMEM || status == QK_ERR_IO
                ? qk__fail(err, status, "%s", why.message)
                : QK_OK;
+}
+
+/* ---- to another folder ------------------------------------------------------------------ */
+
+static bool is_same_file(const char *one, const char *other)
+{
+    struct stat a, b;
+    return stat(one, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev &&
+           a.st_ino == b.st_ino;
+}
+
+/* All bytes, to a unit that takes its place. */
+static qk_status copy_unit(int fd, const char *name, const char *to, qk_error *err)
+{
+    enum { PIECE = 1 << 20 };
+    qk__unit unit;
+    int64_t size = lseek(fd, 0, SEEK_END);
+    uint8_t *piece = malloc(PIECE);
+    qk_status status = piece ? qk__unit_begin(&unit, to, name, err) : qk__nomem(err);
+    if (status != QK_OK) {
+        free(piece);
+        return status;
+    }
+    for (int64_t at = 0; status == QK_OK && at < size; at += PIECE) {
+        size_t take = size - at < PIECE ? (size_t)(size - at) : PIECE;
+        status = qk__read_at(fd, piece, take, at, err);
+        if (status == QK_OK)
+            status = qk__unit_write(&unit, at, piece, take, err);
+    }
+    free(piece);
+    if (status == QK_OK)
+        return take_place(&unit, err);
+    qk__unit_discard(&unit);
+    return status;
+}
+
+qk_status qk__unit_give(const char *folder, const char *name, const char *run, const char *to,
+                        qk_error *err)
+{
+    int fd = -1;
+    char *from = qk__path_join(folder, name), *place = qk__path_join(to, name);
+    qk_status status = from && place ? QK_OK : qk__nomem(err);
+    if (status == QK_OK && !is_same_file(from, place)) {
+        status = qk__unit_open(folder, name, run, &fd, NULL, err);
+        if (status == QK_OK && unlink(place) != 0 && errno != ENOENT) /* it may be damaged */
+            status = fail_errno(err, place, "replace");
+        if (status == QK_OK && link(from, place) != 0)
+            status = copy_unit(fd, name, to, err);
+    }
+    if (fd >= 0)
+        close(fd);
+    free(from);
+    free(place);
+    return status;
 }
 
 /* ---- what killed processes left --------------------------------------------------------- */

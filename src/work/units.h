@@ -56,6 +56,11 @@ QK_MUST_CHECK qk_status qk__unit_look(const char *folder, const char *name, cons
 QK_MUST_CHECK qk_status qk__unit_open(const char *folder, const char *name, const char *run,
                                       int *fd, qk__buffer *head, qk_error *err);
 
+/* Gives it to another folder, in place of what has its name there: another name for the file, or, on another disk, a
+ * copy. Errors are those of qk__unit_open, and of writing. */
+QK_MUST_CHECK qk_status qk__unit_give(const char *folder, const char *name, const char *run,
+                                      const char *to, qk_error *err);
+
 /* Removes what killed processes were making in TOP/NAME; who is at work there keeps his. */
 QK_MUST_CHECK qk_status qk__units_sweep(const char *top, const char *name, qk_error *err);
 

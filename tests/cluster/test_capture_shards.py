@@ -98,26 +98,6 @@ def test_killed(program, made, tmp_path):
         assert files_of(out) == whole
 
 
-def test_a_merge_killed_while_it_copies(program, made, tmp_path):
-    """A shard that had all texts is copied file by file; what a killed copy left is in no capture."""
-    words = made("rows")[0]
-    texts = write_jsonl(tmp_path / "t.jsonl", some_texts(8))
-    words = [texts if before == "-t" else word for before, word in zip([None, *words], words)]
-    run_shard(program, 0, 1, *words, "-o", tmp_path / "whole")
-    parts = [tmp_path / "0", tmp_path / "1"]
-    for i, part in enumerate(parts):
-        run_shard(program, i, 2, *words, "-o", part)
-    kills = 0
-    for n in range(1, 60, 3):
-        out = tmp_path / f"{n}-merged"
-        if killed(program, n, "merge", *parts, "-o", out) is None:
-            break
-        kills += 1
-        run_merge(program, *parts, "-o", out, code=0)
-        assert files_of(out) == files_of(tmp_path / "whole")
-    assert kills > 3
-
-
 def test_shards_say_which_they_are(program, made, tmp_path):
     """And who said so, before the hours of work."""
     words = [w for w in made("moments")[0] if w != "--quiet"]
@@ -194,24 +174,35 @@ def test_units_under_other_names(program, made, tmp_path, name):
     assert files_of(tmp_path / "bad") == whole
 
 
-@pytest.mark.cases(1)
+def test_blocks_that_several_folders_have(program, made, tmp_path):
+    """They are the same; also where the output folder is one of the inputs, by another name."""
+    words, whole = made("moments")
+    parts = shard_folders(program, words, tmp_path, 3)
+    run_merge(program, *parts[:2], "-o", tmp_path / "two", code=3)
+    run_merge(program, tmp_path / "two", *parts, "-o", tmp_path / "all", code=0)
+    assert files_of(tmp_path / "all") == whole
+    run_merge(program, *parts, "-o", f"{tmp_path}/./part-1", code=0)
+    assert files_of(parts[1]) == whole
+
+
 @pytest.mark.parametrize("name", ["reservoir", "rows"])
 def test_a_shard_that_had_all_texts(program, made, tmp_path, name):
-    """Of few texts one shard has all and makes the capture, the others have none: merging gives the same."""
+    """Of few texts one shard has all and makes the capture, the others have none: nothing is left to merge."""
     words = [*made(name)[0], "--max-texts", "2"]
     run_shard(program, 0, 1, *words, "-o", tmp_path / "whole")
-    whole = files_of(tmp_path / "whole")
     parts = shard_folders(program, words, tmp_path, 3)
-    assert sorted((part / "README.md").exists() or (part / "post").exists() for part in parts) == [False, False, True]
-    merged = run_merge(program, *parts, "-o", tmp_path / "merged", code=0).stdout
-    assert "is complete" in merged and files_of(tmp_path / "merged") == whole
     parts.sort(key=lambda part: not (part / ".partial").exists())
-    assert files_of(parts[-1]) == whole
-    run_merge(program, *parts, "-o", parts[-1], code=0)  # into the one that is whole
-    assert files_of(parts[-1]) == whole
+    assert files_of(parts[-1]) == files_of(tmp_path / "whole")
+    said = run_merge(program, *parts, "-o", tmp_path / "merged", code=1).stderr
+    assert f"{parts[-1]}: a finished capture" in said and not (tmp_path / "merged").exists()
     assert "0 of 1 blocks of texts are there" in run_merge(program, *parts[:2], "-o", tmp_path / "two", code=3).stderr
     assert "a finished capture, and nothing waits" in run_merge(program, parts[-1], code=0).stdout
-    other = tmp_path / "other"
-    run_shard(program, 0, 1, *words, "--bucket", "7", "-o", other)
-    said = run_merge(program, *parts[:2], other, "-o", tmp_path / "three", code=1).stderr
+
+
+@pytest.mark.test_all
+def test_shards_of_different_runs(program, made, tmp_path):
+    words = made("rows")[0]
+    parts = shard_folders(program, words, tmp_path, 2)
+    run_shard(program, 1, 2, *words, "--bucket", "7", "-o", tmp_path / "other")
+    said = run_merge(program, parts[0], tmp_path / "other", "-o", tmp_path / "three", code=1).stderr
     assert "are not of one run: they differ in" in said and not (tmp_path / "three").exists()

@@ -49,6 +49,16 @@ def check(runs, tmp_path, name, path, change, says=None):
     assert feed(folder, **KEPT[name], force=1)["complete"] and files_of(folder) == right
 
 
+PLACES = {"texts": 2, "at": 5, "rows": 6, "stored": 6}  # numbers in the head of a block: of its places, and of three layers of two kinds
+
+
+def split(unit):
+    """(what is before the head, the head)"""
+    whole, _, last = unit.read_bytes()[:-1].rpartition(b"\n")
+    size = int(last.split(b" ")[5])
+    return whole[:-size], whole[-size:]
+
+
 def writing(damage):
     return lambda path: path.write_bytes(damage(path.read_bytes()))
 
@@ -104,7 +114,7 @@ def test_a_bit_that_flipped(runs, tmp_path, name, at):
     shutil.copytree(runs[name][1], folder)
     target = folder / ".partial" / "units" / "b000003"
     changed = bytearray(target.read_bytes())
-    changed[int(at * len(changed.rpartition(b"{")[0]))] ^= 64
+    changed[int(at * len(split(target)[0]))] ^= 64
     target.write_bytes(changed)
     assert BLOCK in feed(folder, **KEPT[name], refused=True)
     target.unlink()
@@ -130,11 +140,14 @@ def test_a_unit_under_another_name(runs, tmp_path, name, victim, other):
 def forging(change):
     """change(bytes before the head, its values) -> bytes"""
     def forge(path):
-        data, _, rest = path.read_bytes().rpartition(b"{")
-        head = json.loads(b"{" + rest.split(b"\n")[0])
+        data, line = split(path)
+        words, head = line.split(b" "), {}
+        for key, count in PLACES.items():
+            head[key], words = [int(word) for word in words[:count]], words[count:]
+        assert not words
         data = bytearray(data)
         data = change(data, head) or data
-        write_unit(path, bytes(data), json.dumps(head, separators=(",", ":")).encode())
+        write_unit(path, bytes(data), b" ".join(str(value).encode() for values in head.values() for value in values))
     return forge
 
 
@@ -146,10 +159,10 @@ def numbers(key, *values, at=0):
 
 @pytest.mark.cases(6)
 @pytest.mark.parametrize("key, value", [
-    ("texts", []), ("texts", [-1, 0]), ("texts", [1 << 62, 0]), ("texts", ["1", 0]), ("texts", [2, 0]), ("texts", [1, -5]),
+    ("texts", []), ("texts", [-1, 0]), ("texts", [1 << 62, 0]), ("texts", ["x", 0]), ("texts", [2, 0]), ("texts", [1, -5]),
     ("rows", []), ("rows", [1 << 62] * 6), ("rows", [-1] * 6), ("rows", [0] * 6), ("stored", [1, 2]),
-    ("stored", [1 << 62] * 6), ("stored", ["1"] * 6), ("stored", [1 << 40] * 6), ("at", [0] * 5), ("at", [1 << 40] * 5), ("at", [8] * 5),
-    ("at", [1 << 62] * 5), ("at", [-8] * 5), ("at", {}), ("rows", None)])
+    ("stored", [1 << 62] * 6), ("stored", ["1x"] * 6), ("stored", [1 << 40] * 6), ("at", [0] * 5), ("at", [1 << 40] * 5), ("at", [8] * 5),
+    ("at", [1 << 62] * 5), ("at", [-8] * 5), ("at", []), ("rows", [0] * 7)])
 @pytest.mark.parametrize("name", KEPT)
 def test_heads_that_contradict(runs, tmp_path, name, key, value):
     def change(data, head):
@@ -165,7 +178,7 @@ def in_place(key, offset, layout, *values):
     return forging(change)
 
 
-STARTS = 7 * 8  # then regions: text, example, part, rows, offset
+STARTS = 7 * 8  # then regions: text, example, part, rows, offset, block
 
 
 @pytest.mark.cases(6)

@@ -23,7 +23,6 @@ JOBS = [
     Job("capture", CAPTURE, old=(*CAPTURE, *OTHER), at_once=True),
     Job("capture-sums", SUMS, old=(*SUMS, *OTHER), at_once=True),
     Job("merge", ("merge", "{in}/part-0", "{in}/part-1", "{in}/part-2", *ONE, "-o", "{out}"), old=(*CAPTURE, *OTHER), at_once=True),
-    Job("merge-whole", ("merge", "{in}/few-0", "{in}/few-1", *ONE, "-o", "{out}"), old=CAPTURE, at_once=True),
     Job("merge-tables", ("merge", "{in}/layer-0", "{in}/layer-1", *ONE, "--force", "-o", "{out}"), old=PCA),
     Job("analyze", ANALYZE, old=(*ANALYZE, "--components", "2")),
     Job("rotate", ("rotate", "{in}/capture", "--layers", "0", *ONE, "-o", "{out}"), before=(PCA,)),
@@ -45,8 +44,6 @@ def write_inputs(program, folder):
     capture = ["capture", "-m", folder / "model", "--sampler", "all", "--layers", "1", "--heads", "0", *ONE]
     for i in range(3):
         run(*capture, "-t", many, "--shard", f"{i}/3", "-o", folder / f"part-{i}")
-    for i in range(2):
-        run(*capture, "-t", few, "--shard", f"{i}/2", "-o", folder / f"few-{i}")
     run("capture", "-m", folder / "model", "-t", few, "--sampler", "all", "--layers", "0,1", "--heads", "0,1", *ONE, "-o", folder / "capture")
     for layer in (0, 1):
         run("pca", "capture", "--layers", layer, *ONE, "-o", folder / f"layer-{layer}")
