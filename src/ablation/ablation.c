@@ -81,21 +81,21 @@ static void forecast(qk__ablation *a)
 }
 
 /* How long a forward of the first text takes, twice: the first one reads the weights. */
-static qk_status time_text(qk__ablation *a, size_t number, qk_tokens *tokens, qk_error *err)
+static qk_status time_text(void *user, qk__window *window, qk_error *err)
 {
+    qk__ablation *a = user;
     const qk_prefill_settings settings = {.arithmetic = a->recorder.arithmetic,
                                           .loss = qk__ignore_losses,
                                           .context = {.threads = a->recorder.context.threads}};
-    const qk_sequence sequence = {tokens->ids, (int64_t)tokens->count};
+    const qk_sequence sequence = {window->tokens.ids, (int64_t)window->tokens.count};
     qk_status status = QK_OK;
-    (void)number;
     for (int i = 0; i < 2 && status == QK_OK; i++) {
         const double begin = qk__now();
         status = qk_prefill(a->recording.model, &settings, &sequence, 1, err);
         a->outcome->forecast = (qk__now() - begin) * a->outcome->flops /
                                qk_prefill_flops(a->recording.model, &settings, sequence.count);
     }
-    qk_tokens_free(tokens);
+    qk_tokens_free(&window->tokens);
     return status;
 }
 
@@ -146,22 +146,23 @@ static qk_status add_text(qk__ablation *a, size_t number, const qk_tokens *token
     return status;
 }
 
-static qk_status run_text(qk__ablation *a, size_t number, qk_tokens *tokens, qk_error *err)
+static qk_status run_text(void *user, qk__window *window, qk_error *err)
 {
-    const int64_t unit = (int64_t)number / a->unit_texts;
-    const int64_t at = (int64_t)number % a->unit_texts;
+    qk__ablation *a = user;
+    const int64_t unit = window->number / a->unit_texts;
+    const int64_t at = window->number % a->unit_texts;
     qk_status status = QK_OK;
     if (is_missing(a, unit)) {
         if (at == 0)
             status = begin_unit(a, unit, err);
         if (status == QK_OK)
-            status = add_text(a, number, tokens, err);
+            status = add_text(a, (size_t)window->number, &window->tokens, err);
         if (status == QK_OK && at + 1 == texts_of_unit(a, unit)) {
             status = qk__unit_finish(&a->unit, a->name, "", err);
             a->there[unit] = status == QK_OK;
         }
     }
-    qk_tokens_free(tokens);
+    qk_tokens_free(&window->tokens);
     return status;
 }
 
@@ -204,8 +205,8 @@ static qk_status run_own(qk__ablation *a, qk_error *err)
     while (!is_missing(a, end - 1))
         end--;
     QK_TRY(qk__fit_profiles(a, err));
-    return qk__visit_windows(a, first * a->unit_texts,
-                             (end - 1) * a->unit_texts + texts_of_unit(a, end - 1), run_text,
+    return qk__visit_windows(&a->recording, first * a->unit_texts,
+                             (end - 1) * a->unit_texts + texts_of_unit(a, end - 1), run_text, a,
                              err);
 }
 
@@ -413,7 +414,7 @@ static qk_status run_ablation(qk__ablation *a, qk_error *err)
 {
     QK_TRY(plan(a, err));
     if (a->settings->dry_run)
-        return qk__visit_windows(a, 0, 1, time_text, err);
+        return qk__visit_windows(&a->recording, 0, 1, time_text, a, err);
     QK_TRY(start_units(a, err));
     QK_TRY(run_own(a, err));
     return put_together(a, err);
@@ -434,7 +435,6 @@ static void free_ablation(qk__ablation *a)
     qk__free_directions(a);
     free(a->group_of);
     free(a->group_of_text);
-    free(a->lengths);
     free(a->sums);
     qk__file_set_discard(&a->files);
     qk__unit_discard(&a->unit);

@@ -6,7 +6,7 @@
  *     groups.c       which heads are changed together, and random ones beside them
  *     screen.c       heads of groups of an earlier ablation that mattered
  *     profiles.c     what heads attend to, and put out, in the other texts
- *     windows.c      texts, and windows of long ones
+ *     text_groups.c  groups of texts that windows are of
  *     directions.c   directions of queries, from a capture
  *     measure.c      one text: its branches, and sums of what they lose
  *     effects.c      what the sums of all texts come to
@@ -99,11 +99,11 @@ typedef struct qk__ablation {
     size_t num_texts;   /* windows */
     uint32_t *group_of; /* [num_texts] */
     uint32_t *group_of_text;
-    double degrees;      /* of freedom, of errors over groups of texts, by their tokens */
-    int64_t *lengths;    /* [num_texts] tokens */
-    qk__text_sums *sums; /* [num_texts][1 + trials], when all are there */
-    char name[64];       /* of the run: a fingerprint of all that decides its sums */
-    char *units;         /* folder of the units, each so many texts: */
+    double degrees;         /* of freedom, of errors over groups of texts, by their tokens */
+    const int64_t *lengths; /* [num_texts] tokens, in the recording */
+    qk__text_sums *sums;    /* [num_texts][1 + trials], when all are there */
+    char name[64];          /* of the run: a fingerprint of all that decides its sums */
+    char *units;            /* folder of the units, each so many texts: */
     int64_t unit_texts, num_units;
     bool *there;         /* [num_units] */
     qk__unit unit;       /* that is being made */
@@ -148,12 +148,7 @@ void qk__output_without(const qk__ablation *a, size_t head, uint32_t group, floa
 /* Of runs that need the last layer whole: for what heads put out, and for how long it takes. */
 qk_status qk__ignore_losses(void *user, const qk_prefill_losses *losses, qk_error *err);
 
-/* windows.c: calls visit for each window, in order; tokens are the visitor's to free. */
-typedef qk_status qk__visit_window(qk__ablation *a, size_t number, qk_tokens *tokens,
-                                   qk_error *err);
-QK_MUST_CHECK qk_status qk__visit_windows(qk__ablation *a, int64_t first, int64_t end,
-                                          qk__visit_window *visit, qk_error *err);
-/* Fills num_texts, lengths, group_of and text_groups. */
+/* text_groups.c: fills num_texts, lengths, group_of and text_groups. */
 QK_MUST_CHECK qk_status qk__group_texts(qk__ablation *a, qk_error *err);
 
 /* directions.c */

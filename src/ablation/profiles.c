@@ -65,9 +65,11 @@ qk_status qk__ignore_losses(void *user, const qk_prefill_losses *losses, qk_erro
     return QK_OK;
 }
 
-static qk_status fit_text(qk__ablation *a, size_t number, qk_tokens *tokens, qk_error *err)
+static qk_status fit_text(void *user, qk__window *window, qk_error *err)
 {
-    fitting f = {a, number};
+    qk__ablation *a = user;
+    qk_tokens *tokens = &window->tokens;
+    fitting f = {a, (size_t)window->number};
     const qk_prefill_settings settings = {.arithmetic = a->recorder.arithmetic,
                                           .attention = take_attention,
                                           .outputs = a->outputs != NULL,
@@ -80,7 +82,7 @@ static qk_status fit_text(qk__ablation *a, size_t number, qk_tokens *tokens, qk_
     qk_tokens_free(tokens);
     if (status == QK_OK && !qk__tell_progress(&a->recorder.context,
                                               &(qk_progress){.what = "profiles",
-                                                             .done = (int64_t)number + 1,
+                                                             .done = window->number + 1,
                                                              .total = (int64_t)a->num_texts}))
         return qk__fail(err, QK_ERR_CANCELLED, "stopped");
     return status;
@@ -116,7 +118,7 @@ qk_status qk__fit_profiles(qk__ablation *a, qk_error *err)
         a->outputs = qk__calloc(cells * head_dim(a), sizeof *a->outputs);
     if (!a->profiles || (outputs && !a->outputs))
         return qk__nomem(err);
-    return qk__visit_windows(a, 0, (int64_t)a->num_texts, fit_text, err);
+    return qk__visit_windows(&a->recording, 0, (int64_t)a->num_texts, fit_text, a, err);
 }
 
 /* Bins of rows that other texts have not, longer ones than they are, have those of the last one that they

@@ -98,56 +98,31 @@ static qk_status run_group(losing *l, qk_error *err)
     return status;
 }
 
-static qk_status add_window(losing *l, const char *source, qk__encoded *encoded, size_t window,
-                            qk_error *err)
+/* Takes over the tokens. */
+static qk_status add_window(void *user, qk__window *window, qk_error *err)
 {
-    const qk_recorder_settings *s = l->recording.settings;
-    const int64_t most = s->tokens_at_once > 0 ? s->tokens_at_once : GROUP_TOKENS;
-    qk_text_loss text = {.source = qk__strdup(source), .window = (int64_t)window};
+    losing *l = user;
+    const int64_t wanted = l->recording.settings->tokens_at_once;
+    qk_text_loss text = {.source = qk__strdup(window->source),
+                         .window = (int64_t)window->window};
     qk_status status =
         text.source ? qk__buffer_append(&l->texts, &text, sizeof text, err) : qk__nomem(err);
     if (status != QK_OK) {
+        qk_tokens_free(&window->tokens);
         free((char *)(uintptr_t)text.source);
         return status;
     }
-    qk_tokens *tokens = &l->tokens[l->count];
-    *tokens = (qk_tokens){0};
-    l->count++;
-    QK_TRY(qk__take_window(&l->recording, encoded, window, tokens, err));
-    l->sequences[l->count - 1] = (qk_sequence){tokens->ids, (int64_t)tokens->count};
-    l->num_tokens += (int64_t)tokens->count;
-    return l->num_tokens < most && l->count < GROUP_TEXTS ? QK_OK : run_group(l, err);
-}
-
-/* ---- all texts --------------------------------------------------------------------------- */
-
-static qk_status add_text(losing *l, const qk__input_text *text, qk__buffer *source,
-                          qk_error *err)
-{
-    qk__encoded encoded = {0};
-    QK_TRY(qk__name_source(text, source, err));
-    const char *name = (const char *)source->data;
-    qk_status status =
-        qk__context(err, qk__encode(&l->recording, text, &encoded, err), "%s", name);
-    for (size_t i = 0; status == QK_OK && i < encoded.windows; i++)
-        status = add_window(l, name, &encoded, i, err);
-    qk_tokens_free(&encoded.tokens);
-    return status;
+    l->tokens[l->count] = window->tokens;
+    l->sequences[l->count++] = (qk_sequence){window->tokens.ids, (int64_t)window->tokens.count};
+    l->num_tokens += (int64_t)window->tokens.count;
+    return l->num_tokens < (wanted > 0 ? wanted : GROUP_TOKENS) && l->count < GROUP_TEXTS
+               ? QK_OK
+               : run_group(l, err);
 }
 
 static qk_status run_texts(losing *l, qk_error *err)
 {
-    qk__buffer source = {0};
-    qk__input_text text;
-    bool more = true;
-    qk_status status = QK_OK;
-    qk__texts_rewind(l->recording.texts);
-    while (status == QK_OK && more) {
-        status = qk__texts_next(l->recording.texts, &text, &more, err);
-        if (status == QK_OK && more)
-            status = add_text(l, &text, &source, err);
-    }
-    qk__buffer_free(&source);
+    qk_status status = qk__visit_windows(&l->recording, 0, INT64_MAX, add_window, l, err);
     if (status == QK_OK && l->count > 0)
         status = run_group(l, err);
     clear_group(l);

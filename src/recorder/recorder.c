@@ -189,6 +189,7 @@ void qk__recording_close(qk__recording *r)
     qk__texts_close(&r->texts);
     qk__buffer_free(&r->sequences);
     qk__buffer_free(&r->text_ids);
+    qk__buffer_free(&r->lengths);
     qk__buffer_free(&r->drawn);
     qk_recorder_selection_free(&r->selection);
     qk_tokenizer_close(&r->tokenizer);

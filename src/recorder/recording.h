@@ -11,6 +11,7 @@
  *     describe.c        keys for capture.json
  *     forecast.c        how long a capture will take
  *     card.c            lines for its card
+ *     windows.c         texts, and windows of long ones, in order
  *     recording.c       failures of an engine
  *     loss.c            no capture, but how well texts are predicted
  *
@@ -61,6 +62,7 @@ typedef struct qk__recording {
     qk__survey_counts counts;
     qk__buffer sequences; /* int64_t of each text: how many it is run as */
     qk__buffer text_ids;  /* qk__text_print of each text */
+    qk__buffer lengths;   /* int64_t of each window: its tokens */
     char texts_hash[33];
     qk_sampler sampler;
     bool chosen; /* its rate, from `rows` */
@@ -87,6 +89,7 @@ qk_status qk__engine_failed(const qk__recording *r, const char *what, qk_error *
 typedef struct qk__text_print {
     uint64_t tokens;           /* a checksum */
     int64_t id, number, first; /* first: number of the first that is equal */
+    int64_t windows;
 } qk__text_print;
 
 /* A text as the model gets it: one window, or several, each with the special tokens of a text
@@ -108,6 +111,20 @@ size_t qk__window_tokens(const qk__recording *r, const qk__encoded *encoded, siz
 /* Tokens of a window, to be freed; those of the whole text if it is the only one. */
 QK_MUST_CHECK qk_status qk__take_window(const qk__recording *r, qk__encoded *encoded,
                                         size_t window, qk_tokens *tokens, qk_error *err);
+
+/* ---- windows.c -------------------------------------------------------------------------- */
+
+typedef struct qk__window {
+    int64_t number;     /* of those of all texts */
+    size_t window;      /* of those of its text */
+    const char *source; /* of the text */
+    qk_tokens tokens;   /* the visitor's to free */
+} qk__window;
+
+/* Calls visit for the windows first .. end - 1, in order. */
+typedef qk_status qk__visit_window(void *user, qk__window *window, qk_error *err);
+QK_MUST_CHECK qk_status qk__visit_windows(qk__recording *r, int64_t first, int64_t end,
+                                          qk__visit_window *visit, void *user, qk_error *err);
 
 /* ---- survey.c --------------------------------------------------------------------------- */
 

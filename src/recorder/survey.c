@@ -210,13 +210,16 @@ static qk_status count_text(qk__recording *r, const qk__input_text *text, const 
     c->cut += e->cut;
     c->skipped += e->skipped;
     c->doubled += e->windows > 0 && is_doubled(r, &e->tokens);
-    for (size_t i = 0; i < e->windows; i++)
-        count_window(counts, (int64_t)qk__window_tokens(r, e, i));
+    for (size_t i = 0; i < e->windows; i++) {
+        const int64_t tokens = (int64_t)qk__window_tokens(r, e, i);
+        count_window(counts, tokens);
+        QK_TRY(qk__buffer_append(&r->lengths, &tokens, sizeof tokens, err));
+    }
     const qk__text_print print = {
         XXH3_64bits_withSeed(e->tokens.ids, e->tokens.count * sizeof *e->tokens.ids,
                              e->windows > 0 ? 0
                                             : (uint64_t)c->texts), /* not run: equal to none */
-        text->id, c->texts - 1, c->texts - 1};
+        text->id, c->texts - 1, c->texts - 1, (int64_t)e->windows};
     QK_TRY(qk__buffer_append(&r->text_ids, &print, sizeof print, err));
     tell(r, text, e);
     return qk__buffer_append(&r->sequences, &sequences, sizeof sequences, err);

@@ -55,6 +55,7 @@ static void drop(fixture *f)
     qk__texts_close(&f->r.texts);
     qk__buffer_free(&f->r.sequences);
     qk__buffer_free(&f->r.text_ids);
+    qk__buffer_free(&f->r.lengths);
     qk__buffer_free(&f->r.drawn);
     qk_recorder_selection_free(&f->r.selection);
     qk_tokenizer_close(&f->r.tokenizer);
@@ -101,7 +102,7 @@ static qk_status identify(fixture *f, bool first, qk_error *err)
     char *json = NULL;
     f->r.counts = (qk__survey_counts){0};
     f->r.sequences.size = 0;
-    f->r.text_ids.size = 0;
+    f->r.text_ids.size = f->r.lengths.size = 0;
     qk_status status = qk__survey(&f->r, err);
     if (status == QK_OK)
         status = qk__identify(&f->r, &json, err);

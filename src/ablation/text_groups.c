@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The groups of texts that windows are of. */
+#include "ablation/ablation.h"
+#include "base/error.h"
+
+/* Which group of texts each window is of: windows of one text, and equal texts, stay together. */
+qk_status qk__group_texts(qk__ablation *a, qk_error *err)
+{
+    const qk__text_print *print =
+        (const qk__text_print *)(const void *)a->recording.text_ids.data;
+    const qk__survey_counts *counts = &a->recording.counts;
+    int64_t texts = 0;
+    QK_TRY(QK__CREATE_ARRAYS(
+        err, {&a->group_of, (size_t)counts->windows + 1, sizeof *a->group_of},
+        {&a->group_of_text, (size_t)counts->texts + 1, sizeof *a->group_of_text}));
+    a->lengths = (const int64_t *)(const void *)a->recording.lengths.data;
+    for (int64_t i = 0; i < counts->texts; i++) {
+        const bool own = print[i].first == i;
+        const uint32_t group =
+            own ? (uint32_t)(texts % QK__ABLATION_GROUPS) : a->group_of_text[print[i].first];
+        a->group_of_text[i] = group;
+        for (int64_t w = 0; w < print[i].windows; w++)
+            a->group_of[a->num_texts++] = group;
+        texts += own && print[i].windows > 0;
+    }
+    a->text_groups = (int32_t)(texts < QK__ABLATION_GROUPS ? texts : QK__ABLATION_GROUPS);
+    if (a->text_groups == 1)
+        qk__tell_notice(&a->recorder.context, QK_NOTICE_WARNING,
+                        "there is one text: what holds for others is not known, and there are "
+                        "no intervals");
+    return QK_OK;
+}
