@@ -175,13 +175,14 @@ def test_units_under_other_names(program, made, tmp_path, name):
 
 
 def test_blocks_that_several_folders_have(program, made, tmp_path):
-    """They are the same; also where the output folder is one of the inputs, by another name."""
+    """They are the same; also where the output folder is one of the inputs, by another name. --force replaces a capture, not
+    what is being merged."""
     words, whole = made("moments")
     parts = shard_folders(program, words, tmp_path, 3)
     run_merge(program, *parts[:2], "-o", tmp_path / "two", code=3)
     run_merge(program, tmp_path / "two", *parts, "-o", tmp_path / "all", code=0)
     assert files_of(tmp_path / "all") == whole
-    run_merge(program, *parts, "-o", f"{tmp_path}/./part-1", code=0)
+    run_merge(program, *parts, "-o", f"{tmp_path}/./part-1", "--force", code=0)
     assert files_of(parts[1]) == whole
 
 

@@ -32,8 +32,7 @@ def qk():
 @pytest.fixture(scope="module")
 def parts(qkscope, tmp_path_factory):
     folder = tmp_path_factory.mktemp("parts")
-    for i in range(2):
-        qkscope(*CAPTURE, "-o", folder / str(i), "--shard", f"{i}/2", expect=0)
+    qkscope(*CAPTURE, "-o", folder / "1", "--shard", "1/2", expect=0)  # which has none of the blocks
     qkscope(*CAPTURE, "-o", folder / "whole", expect=0)
     return folder
 
@@ -46,7 +45,7 @@ def one_head(qk):
 @pytest.mark.parametrize("command", ["capture", "merge", "analyze", "report", "compare", "study", "ablate"])
 def test_a_run_at_work_is_left_alone(qk, qkscope, parts, tmp_path, shard, command):
     (tmp_path / "s.yaml").write_text(f"models:\n  - {{name: a, source: {EXAMPLE}}}\nanalyses: [pca]\n")
-    words = {"merge": ["merge", parts / "0", parts / "1", "--force"], "capture": [*CAPTURE, "--force"],
+    words = {"merge": ["merge", parts / "1", "--force"], "capture": [*CAPTURE, "--force"],
              "analyze": ["analyze", EXAMPLE, *LAYER, "--force"], "report": ["report", EXAMPLE],
              "compare": ["compare", EXAMPLE, EXAMPLE, "--force"], "study": ["study", tmp_path / "s.yaml", "--force"], "ablate": [*ABLATE, "--force"]}[command]
     with qk.Sink(tmp_path / "o", model=one_head(qk), texts=2, shard=shard) as sink:
@@ -86,14 +85,6 @@ def test_an_ablation_at_work_is_left_alone(program, qkscope, sanitized, tmp_path
     assert run.wait() == 0, run.stderr.read()
     assert sorted(path.name for path in out.iterdir()) == ["ablation.csv", "ablation_groups.csv", "ablation_heads.csv",
                                                            "ablation_positions.csv", "manifest.json"]
-
-
-def test_a_merge_into_a_folder_of_its_own_pieces(qkscope, parts, tmp_path):
-    """--force replaces a capture, not what is being merged."""
-    for i in range(2):
-        shutil.copytree(parts / str(i), tmp_path / str(i))
-    qkscope("merge", tmp_path / "0", tmp_path / "1", "-o", tmp_path / "0", "--force", "-q", expect=0)
-    assert files(tmp_path / "0") == files(parts / "whole")
 
 
 def test_a_finished_capture_is_not_touched(qkscope, parts):
