@@ -6,7 +6,7 @@
  *     groups.c       which heads are changed together, and random ones beside them
  *     screen.c       heads of groups of an earlier ablation that mattered
  *     profiles.c     what heads attend to, and put out, in the other texts
- *     text_groups.c  groups of texts that windows are of
+ *     group_texts.c  groups of texts that windows are of
  *     directions.c   directions of queries, from a capture
  *     measure.c      one text: its branches, and sums of what they lose
  *     effects.c      what the sums of all texts come to
@@ -148,7 +148,7 @@ void qk__output_without(const qk__ablation *a, size_t head, uint32_t group, floa
 /* Of runs that need the last layer whole: for what heads put out, and for how long it takes. */
 qk_status qk__ignore_losses(void *user, const qk_prefill_losses *losses, qk_error *err);
 
-/* text_groups.c: fills num_texts, lengths, group_of and text_groups. */
+/* group_texts.c: fills num_texts, lengths, group_of and text_groups. */
 QK_MUST_CHECK qk_status qk__group_texts(qk__ablation *a, qk_error *err);
 
 /* directions.c */
