@@ -153,7 +153,7 @@ def analyze(capture: Any, **keywords: Any) -> Results:
 
 @_PCA
 def pca(capture: Any, **keywords: Any) -> Results:
-    """Combined PCA of queries and keys, position correlations, kinds of heads: tables qk and heads.
+    """Combined PCA of queries and keys, position correlations, categories of heads: tables qk and heads.
 
     With `kinds`, queries and keys are fitted separately: table correlations. Otherwise as analyze.
 

@@ -181,7 +181,7 @@ def pca(
     threads: int | None = None,
     progress: bool | Callable[[str, int, int | None], Any] | None = None,
 ) -> Results:
-    """Combined PCA of queries and keys, position correlations, kinds of heads: tables qk and heads.
+    """Combined PCA of queries and keys, position correlations, categories of heads: tables qk and heads.
 
     With `kinds`, queries and keys are fitted separately: table correlations. Otherwise as analyze.
 
