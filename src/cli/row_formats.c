@@ -16,6 +16,8 @@ typedef struct shown {
     const int64_t *integers;
     const char *const *texts;
     const char *format; /* of reals: one for all, so that they can be compared */
+    int width;          /* in a table for eyes */
+    bool left_out;      /* of it: there is no room */
 } shown;
 
 enum { MAX_CELL = 64 };
@@ -63,9 +65,13 @@ static shown *show_columns(const qk_columns *columns, size_t *count)
         ++*count;
     shown *list = calloc(*count + 1, sizeof *list);
     for (size_t i = 0; list && (info = qk_columns_info(columns, i)); i++) {
-        list[i] = (shown){info, qk_columns_reals(columns, info->name),
+        list[i] = (shown){info,
+                          qk_columns_reals(columns, info->name),
                           qk_columns_integers(columns, info->name),
-                          qk_columns_texts(columns, info->name), ""};
+                          qk_columns_texts(columns, info->name),
+                          "",
+                          0,
+                          false};
         const shown *of = interval_of(list, i);
         if (list[i].reals)
             list[i].format =
@@ -96,15 +102,9 @@ typedef struct printed {
     const char *const *comments;
 } printed;
 
-/* Texts to the left, numbers to the right; no spaces behind the last column. */
-static void print_padded(const printed *p, size_t i, const char *text, int width)
-{
-    bool last = i + 1 == p->count;
-    if (!p->shown[i].texts)
-        cli_print(last ? "%*s\n" : "%*s  ", width, text);
-    else
-        cli_print(last ? "%-*s\n" : "%-*s  ", last ? 0 : width, text);
-}
+/* ---- tables for eyes -------------------------------------------------------------------- */
+
+enum { GAP = 2, NO_LIMIT = 1 << 30 };
 
 /* Of reals the smallest, the largest and the nearest to 0 are the widest, in one format. */
 static int width_of(const printed *p, size_t i)
@@ -127,60 +127,51 @@ static int width_of(const printed *p, size_t i)
     return widest;
 }
 
-static void print_rows_of(const printed *p, const int *widths)
-{
-    char text[MAX_CELL];
-    for (size_t i = 0; i < p->count && p->rows > 0; i++)
-        print_padded(p, i, p->shown[i].info->name, widths[i]);
-    for (size_t row = 0; row < p->rows; row++)
-        for (size_t i = 0; i < p->count; i++) {
-            const char *cell = cell_text(&p->shown[i], row, text);
-            print_padded(p, i, *cell ? cell : "-", widths[i]);
-        }
-}
-
-/* NULL: no memory. */
-static int *measure(const printed *p)
-{
-    int *widths = calloc(p->count + 1, sizeof *widths);
-    for (size_t i = 0; widths && i < p->count; i++)
-        widths[i] = width_of(p, i);
-    return widths;
-}
-
-static int print_table(const printed *p)
-{
-    int *widths = measure(p);
-    if (!widths)
-        return cli_exit_code(QK_ERR_NOMEM);
-    print_rows_of(p, widths);
-    free(widths);
-    return EXIT_CODE_OK;
-}
-
-/* ---- a table that fits ------------------------------------------------------------------ */
-
-enum { GAP = 2 };
-
 /* Which columns there is room for: first those that are no ends of intervals. */
-static void choose(const printed *p, const int *widths, int room, bool *chosen)
+static void choose(const printed *p, int room)
 {
     room += GAP;
     for (int intervals = 0; intervals < 2; intervals++)
         for (size_t i = 0; i < p->count; i++) {
-            const bool fits =
-                (interval_of(p->shown, i) != NULL) == intervals && widths[i] + GAP <= room;
-            room -= fits ? widths[i] + GAP : 0;
-            chosen[i] = chosen[i] || fits;
+            shown *column = &p->shown[i];
+            if ((interval_of(p->shown, i) != NULL) != intervals)
+                continue;
+            column->width = width_of(p, i);
+            column->left_out = column->width + GAP > room;
+            room -= column->left_out ? 0 : column->width + GAP;
         }
 }
 
-static void name_others(const printed *p, const bool *chosen, int room)
+/* Texts to the left, numbers to the right; no spaces behind the last column. */
+static void print_padded(const shown *column, const char *text, bool last)
+{
+    if (!column->texts)
+        cli_print(last ? "%*s\n" : "%*s  ", column->width, text);
+    else
+        cli_print(last ? "%-*s\n" : "%-*s  ", last ? 0 : column->width, text);
+}
+
+/* row: from 1; 0 has the names. */
+static void print_row(const printed *p, size_t row)
+{
+    char text[MAX_CELL];
+    size_t last = p->count;
+    while (last > 0 && p->shown[last - 1].left_out)
+        last--;
+    for (size_t i = 0; i < last; i++) {
+        const shown *column = &p->shown[i];
+        const char *cell = row > 0 ? cell_text(column, row - 1, text) : column->info->name;
+        if (!column->left_out)
+            print_padded(column, *cell ? cell : "-", i + 1 == last);
+    }
+}
+
+static void name_others(const printed *p, int room)
 {
     int at = 0;
     for (size_t i = 0; i < p->count; i++) {
         const int width = (int)strlen(p->shown[i].info->name) + 1;
-        if (chosen[i])
+        if (!p->shown[i].left_out)
             continue;
         if (at == 0 || at + width > room) {
             cli_print(at == 0 ? "\nno room for:" : "\n            ");
@@ -193,32 +184,27 @@ static void name_others(const printed *p, const bool *chosen, int room)
         cli_print("\na wider terminal, --columns, or --format csv has these\n");
 }
 
+static int print_within(const printed *p, int room)
+{
+    choose(p, room);
+    for (size_t row = 0; row <= p->rows && p->rows > 0; row++)
+        print_row(p, row);
+    if (p->rows > 0)
+        name_others(p, room);
+    return EXIT_CODE_OK;
+}
+
+static int print_table(const printed *p)
+{
+    return print_within(p, NO_LIMIT);
+}
+
 static int print_to_fit(const printed *p)
 {
-    const int room = cli_columns(STDOUT_FILENO);
-    int *widths = measure(p);
-    bool *chosen = calloc(p->count + 1, sizeof *chosen);
-    shown *kept = calloc(p->count + 1, sizeof *kept);
-    printed fit = *p;
-    fit.count = 0;
-    fit.shown = kept;
-    if (widths && chosen && kept) {
-        choose(p, widths, room, chosen);
-        for (size_t i = 0; i < p->count; i++)
-            if (chosen[i]) {
-                widths[fit.count] = widths[i];
-                kept[fit.count++] = p->shown[i];
-            }
-        print_rows_of(&fit, widths);
-        if (p->rows > 0)
-            name_others(p, chosen, room);
-    }
-    const bool all = widths && chosen && kept;
-    free(widths);
-    free(chosen);
-    free(kept);
-    return all ? EXIT_CODE_OK : cli_exit_code(QK_ERR_NOMEM);
+    return print_within(p, cli_columns(STDOUT_FILENO));
 }
+
+/* ---- formats for programs --------------------------------------------------------------- */
 
 static int print_csv(const printed *p)
 {
