@@ -25,16 +25,10 @@ int qk__category_in(const qk__found *rows, size_t row, size_t column);
 /* Those from `row` on that have the same number in a column as that one. */
 qk__found qk__same_in(const qk__found *rows, size_t row, size_t column);
 
-/* Where the models of results are in the tables. */
-typedef struct qk__model_ids {
-    size_t count;   /* of model_id, from 1 on */
-    size_t *models; /* [count + 1] index in the results; SIZE_MAX: it is not there */
-} qk__model_ids;
-QK_MUST_CHECK qk_status qk__find_model_ids(qk__store *tables, const qk__results *results,
-                                           qk__model_ids *ids, qk_error *err);
 /* The index of the model whose number stands in a column; SIZE_MAX: of none. */
-size_t qk__model_in(const qk__model_ids *ids, const qk__found *rows, size_t row, size_t column);
+size_t qk__model_in(const qk__results *results, const qk__found *rows, size_t row,
+                    size_t column);
 /* The rows of a model. */
-qk__found qk__rows_of_model(const qk__model_ids *ids, const qk__found *rows, size_t model);
+qk__found qk__rows_of_model(const qk__found *rows, const qk__result_model *model);
 
 #endif

@@ -107,7 +107,7 @@ static void add_kind(const qk__subject *subject, const qk__figure_family *family
         add_one(&of, family, list);
     for (size_t m = 0; of.kind->per_model && m < results->num_models; m++) {
         of.model = &results->models[m];
-        of.rows = qk__rows_of_model(subject->ids, &of.all, m);
+        of.rows = qk__rows_of_model(&of.all, of.model);
         add_one(&of, family, list);
     }
 }
@@ -115,13 +115,10 @@ static void add_kind(const qk__subject *subject, const qk__figure_family *family
 static qk_status find_figures(const qk__subject *subject, qk__drawn_list *list, qk_error *err)
 {
     qk__subject of = *subject;
-    of.ids = &list->ids;
     for (size_t f = 0, k = 0; (of.kind = next_kind(subject, &f, &k));)
         QK_TRY(ask_kind(&of, NULL, err));
     for (size_t f = 0, k = 0; (of.kind = next_kind(subject, &f, &k));)
         QK_TRY(ask_kind(&of, &list->asked[list->num_asked++], err));
-    if (subject->tables) /* when all tables are read, all models are known */
-        QK_TRY(qk__find_model_ids(subject->tables, subject->results, &list->ids, err));
     for (size_t f = 0, k = 0, i = 0; (of.kind = next_kind(subject, &f, &k));)
         add_kind(&of, &qk__figure_families[f], list->asked[i++], list);
     return QK_OK;
@@ -191,7 +188,6 @@ static void draw_one(void *context, size_t i, int worker)
     qk__subject subject = *all->subject;
     subject.model = drawn->model;
     subject.kind = drawn->kind;
-    subject.ids = &all->list->ids;
     subject.rows = drawn->rows;
     subject.all = drawn->all;
     qk__figure figure;
@@ -262,7 +258,6 @@ void qk__drawn_list_free(qk__drawn_list *list)
     for (size_t i = 0; i < list->num_asked; i++)
         qk_columns_free(&list->asked[i]);
     free(list->asked);
-    free(list->ids.models);
     free(list->items);
     *list = (qk__drawn_list){0};
 }

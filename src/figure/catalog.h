@@ -17,7 +17,6 @@
 typedef struct qk__subject {
     const qk__results *results;
     qk__store *tables; /* NULL: there are none */
-    const qk__model_ids *ids;
     qk__found rows, all; /* what the figure's SELECT found: of the model, and of all models */
     const qk__result_model *model;
     const struct qk__figure_kind *kind;
@@ -160,7 +159,6 @@ typedef struct qk__drawn_list {
     qk__drawn *items; /* in report order */
     size_t num_asked;
     qk_columns **asked; /* what their SELECTs found */
-    qk__model_ids ids;
 } qk__drawn_list;
 
 /* The figures that apply and are asked for, drawn by nobody yet. QK_ERR_NOT_FOUND: one that is asked for is

@@ -41,7 +41,7 @@ static size_t place_of(const qk__subject *subject, size_t row)
 {
     switch (subject->kind->over) {
     case QK__MODELS:
-        return qk__model_in(subject->ids, &subject->rows, row, PLACE);
+        return qk__model_in(subject->results, &subject->rows, row, PLACE);
     case QK__LENGTHS:
         return row;
     default:

@@ -7,8 +7,7 @@
 
 qk__found qk__rows_in(const qk__families *all, const qk__result_model *model)
 {
-    return qk__rows_of_model(all->subject->ids, &all->subject->all,
-                             (size_t)(model - all->results->models));
+    return qk__rows_of_model(&all->subject->all, model);
 }
 
 /* A panel for each model in place of one for each family. */

@@ -27,8 +27,7 @@ enum {
 static qk__found rows_to_map(const qk__subject *subject, const qk__result_model *model,
                              size_t *layers, size_t *heads)
 {
-    qk__found rows = qk__rows_of_model(subject->ids, &subject->all,
-                                       (size_t)(model - subject->results->models));
+    qk__found rows = qk__rows_of_model(&subject->all, model);
     double last = model->last_layer, most = 0;
     for (size_t i = 0; i < rows.count; i++) {
         last = fmax(last, qk__number_in(&rows, i, QK__LAYER));
@@ -209,7 +208,7 @@ enum { ROW = 28, LOW_ROW = 17, FEW_ROWS = 16, MOST_ROWS = 5000, LEAST_ROWS = 110
 static void fill_row(qk__figure *figure, const qk__subject *subject, size_t model,
                      size_t column, bool by_layer, const qk__map *map, double *values)
 {
-    const qk__found rows = qk__rows_of_model(subject->ids, &subject->all, model);
+    const qk__found rows = qk__rows_of_model(&subject->all, &subject->results->models[model]);
     qk__mean *means = qk__figure_alloc(figure, map->columns, sizeof *means);
     for (size_t i = 0; means && i < rows.count; i++) {
         const double at = by_layer ? qk__number_in(&rows, i, QK__LAYER)
