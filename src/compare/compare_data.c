@@ -70,9 +70,9 @@ static qk_status add_columns(const qk__comparing *c, const qk_compare_metric *me
 {
     qk_columns *rows;
     QK_TRY(qk__store_ask(c->tables, &rows, err,
-                         "SELECT c.a, c.b, c.difference, c.p_corrected FROM temp.pairs p LEFT "
-                         "JOIN compare c ON c.layer = p.layer AND c.q_head = p.q_head AND "
-                         "c.metric = %Q ORDER BY p.rowid",
+                         "SELECT c.a, c.b, c.difference, c.p_corrected FROM temp.pairs p "
+                         "LEFT JOIN compare c ON c.layer = p.layer AND c.q_head = p.q_head "
+                         "AND c.metric = %Q ORDER BY p.rowid",
                          metric->name));
     for (size_t p = 0; p < (metric->main ? (size_t)NUM_PARTS : 1); p++) {
         json_t *one =
@@ -141,12 +141,11 @@ qk_status qk__compare_put_data(qk__page *page, const qk__comparing *c, qk_error 
     if (status == QK_OK)
         status = qk__store_ask(
             c->tables, &rows, err,
-            "SELECT p.layer, p.q_head, p.k_head, h.category_b AS category, (SELECT "
-            "max(max(n.layer), coalesce(max(m.layers), 0) - 1) FROM b.head_numbers n JOIN "
-            "b.models m ON m.model = n.model WHERE n.model = %Q) AS last_layer FROM temp.pairs "
-            "p "
-            "JOIN compare_heads h ON h.layer = p.layer AND h.q_head = p.q_head ORDER BY "
-            "p.rowid",
+            "SELECT p.layer, p.q_head, p.k_head, h.category_b AS category, "
+            "(SELECT max(max(n.layer), coalesce(max(m.layers), 0) - 1) FROM b.head_numbers n "
+            "JOIN b.models m ON m.model = n.model WHERE n.model = %Q) AS last_layer "
+            "FROM temp.pairs p JOIN compare_heads h ON h.layer = p.layer "
+            "AND h.q_head = p.q_head ORDER BY p.rowid",
             c->sides[1].model);
     if (status == QK_OK)
         put_heads(page, c, rows, columns);

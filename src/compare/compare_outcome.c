@@ -81,10 +81,9 @@ static qk_status take_metrics(qk__comparing *c, qk_error *err)
 {
     qk_compare_outcome *o = c->outcome;
     qk_columns *rows;
-    QK_TRY(
-        qk__store_ask(c->tables, &rows, err,
-                      "SELECT metric, heads, mean_a, mean_b, tested, supported, 1.0 * keys AS "
-                      "keys, mean, error FROM temp.metrics ORDER BY place"));
+    QK_TRY(qk__store_ask(c->tables, &rows, err,
+                         "SELECT metric, heads, mean_a, mean_b, tested, supported, "
+                         "1.0 * keys AS keys, mean, error FROM temp.metrics ORDER BY place"));
     o->num_metrics = qk_columns_num_rows(rows);
     o->metrics = qk__calloc(o->num_metrics, sizeof *o->metrics);
     double *p = qk__calloc(2 * o->num_metrics, sizeof *p);
@@ -101,10 +100,10 @@ static qk_status take_movers(qk__comparing *c, qk_error *err)
     QK_TRY(qk__store_ask(
         c->tables, &rows, err,
         "SELECT h.layer, h.q_head, c.metric, c.a, c.b, c.difference, c.difference_lo, "
-        "c.difference_hi, c.size, c.p_corrected FROM compare_heads h JOIN compare c ON c.layer "
-        "= "
-        "h.layer AND c.q_head = h.q_head AND c.metric = h.top_metric ORDER BY "
-        "coalesce(c.p_corrected < %g, 0) DESC, abs(c.size) DESC, h.rowid LIMIT %d",
+        "c.difference_hi, c.size, c.p_corrected FROM compare_heads h "
+        "JOIN compare c ON c.layer = h.layer AND c.q_head = h.q_head "
+        "AND c.metric = h.top_metric ORDER BY coalesce(c.p_corrected < %g, 0) DESC, "
+        "abs(c.size) DESC, h.rowid LIMIT %d",
         QK__CHANGE_LEVEL, MAX_MOVERS));
     const size_t count = qk_columns_num_rows(rows);
     o->movers = qk__calloc(MAX_MOVERS, sizeof *o->movers);
@@ -128,10 +127,9 @@ static qk_status take_heads(qk__comparing *c, qk_error *err)
 {
     qk_compare_outcome *o = c->outcome;
     qk_columns *rows;
-    QK_TRY(
-        qk__store_ask(c->tables, &rows, err,
-                      "SELECT \"in\" AS place, category_a, category_b, count(*) AS heads FROM "
-                      "compare_heads GROUP BY 1, 2, 3"));
+    QK_TRY(qk__store_ask(c->tables, &rows, err,
+                         "SELECT \"in\" AS place, category_a, category_b, count(*) AS heads "
+                         "FROM compare_heads GROUP BY 1, 2, 3"));
     const char *const *place = qk_columns_texts(rows, "place"),
                       *const *a = qk_columns_texts(rows, "category_a"),
                       *const *b = qk_columns_texts(rows, "category_b");
@@ -291,12 +289,10 @@ static qk_status warn_of_heads(qk__comparing *c, qk_error *err)
     QK_TRY(qk__store_ask(
         c->tables, &rows, err,
         "SELECT (SELECT 1.0 * min(texts) FROM (SELECT texts_a AS texts FROM compare_heads "
-        "UNION "
-        "ALL SELECT texts_b FROM compare_heads)) AS texts, coalesce(sum(open), 0) AS open, "
-        "coalesce(sum(tie), 0) AS tied, coalesce((SELECT group_concat(layer || ':' || q_head, "
-        "', "
-        "') FROM (SELECT * FROM temp.pairs WHERE open ORDER BY rowid LIMIT %d)), '') AS names "
-        "FROM temp.pairs",
+        "UNION ALL SELECT texts_b FROM compare_heads)) AS texts, coalesce(sum(open), "
+        "0) AS open, coalesce(sum(tie), 0) AS tied, coalesce((SELECT group_concat(layer || "
+        "':' || q_head, ', ') FROM (SELECT * FROM temp.pairs WHERE open ORDER BY rowid "
+        "LIMIT %d)), '') AS names FROM temp.pairs",
         MAX_NAMED));
     warn_of_few(c, qk_columns_reals(rows, "texts")[0]);
     warn_of_open_signs(c, qk_columns_integers(rows, "open")[0],

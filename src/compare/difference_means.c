@@ -10,38 +10,37 @@
 /* The query heads of a key head are not independent: means and their errors are over key heads, each with
  * the mean of its query heads. spread: standard deviation about the mean of a and b together. */
 static const char METRICS[] =
-    "CREATE TABLE temp.metrics AS WITH listed(metric, place) AS (VALUES %s), "
+    "CREATE TABLE temp.metrics AS WITH "
+    "listed(metric, place) AS (VALUES %s), "
     "both AS (SELECT * FROM compare WHERE difference IS NOT NULL), "
     "means AS (SELECT metric, count(*) AS heads, avg(a) AS mean_a, avg(b) AS mean_b, "
-    "count(p) AS tested, sum(coalesce(p_corrected < %g, 0)) AS supported FROM both GROUP BY "
-    "metric), "
+    "count(p) AS tested, sum(coalesce(p_corrected < %g, 0)) AS supported FROM both "
+    "GROUP BY metric), "
     "spreads AS (SELECT metric, sqrt((avg((a - mean) * (a - mean)) + avg((b - mean) * (b - "
-    "mean))) / 2) AS spread FROM both JOIN (SELECT metric, (mean_a + mean_b) / 2 AS mean FROM "
-    "means) "
-    "USING (metric) GROUP BY metric), "
-    "by_key AS (SELECT metric, avg(difference) AS difference FROM both GROUP BY metric, layer, "
-    "k_head), "
-    "over_keys AS (SELECT metric, count(*) AS keys, avg(difference) AS mean, sd(difference) / "
-    "sqrt(count(*)) AS error FROM by_key GROUP BY metric) "
-    "SELECT * FROM listed JOIN means USING (metric) JOIN spreads USING (metric) JOIN over_keys "
-    "USING (metric) ORDER BY place";
+    "mean))) / 2) AS spread FROM both JOIN (SELECT metric, (mean_a + mean_b) / 2 AS mean "
+    "FROM means) USING (metric) GROUP BY metric), "
+    "by_key AS (SELECT metric, avg(difference) AS difference FROM both GROUP BY metric, "
+    "layer, k_head), "
+    "over_keys AS (SELECT metric, count(*) AS keys, avg(difference) AS mean, "
+    "sd(difference) / sqrt(count(*)) AS error FROM by_key GROUP BY metric) "
+    "SELECT * FROM listed JOIN means USING (metric) JOIN spreads USING (metric) "
+    "JOIN over_keys USING (metric) ORDER BY place";
 
 static const char SIZES[] =
     "UPDATE compare SET size = CASE WHEN difference = 0 THEN 0 ELSE difference / (SELECT "
-    "spread "
-    "FROM temp.metrics m WHERE m.metric = compare.metric) END WHERE difference IS NOT NULL";
+    "spread FROM temp.metrics m WHERE m.metric = compare.metric) END "
+    "WHERE difference IS NOT NULL";
 
 /* Of each head the change that is largest; one that texts explain is no news, however large: supported ones go before
  * others. A sign that is open is none. */
 static const char TOP[] =
-    "CREATE TABLE temp.top AS SELECT * FROM (SELECT c.layer, c.q_head, c.metric, c.difference, "
-    "c.size, c.p_corrected, row_number() OVER (PARTITION BY c.layer, c.q_head ORDER BY "
-    "coalesce(c.p_corrected < %g, 0) DESC, abs(c.size) DESC, m.place) AS rank FROM compare c "
-    "JOIN "
-    "temp.metrics m ON m.metric = c.metric JOIN temp.pairs p ON p.layer = c.layer AND p.q_head "
-    "= "
-    "c.q_head WHERE c.size <> 0 AND NOT (p.open AND c.metric IN ('r_q', 'r_k', 'mu_q', 'mu_k', "
-    "'alpha', 'beta'))) WHERE rank = 1";
+    "CREATE TABLE temp.top AS SELECT * FROM (SELECT c.layer, c.q_head, c.metric, "
+    "c.difference, c.size, c.p_corrected, row_number() OVER (PARTITION BY c.layer, c.q_head "
+    "ORDER BY coalesce(c.p_corrected < %g, 0) DESC, abs(c.size) DESC, m.place) AS rank "
+    "FROM compare c JOIN temp.metrics m ON m.metric = c.metric "
+    "JOIN temp.pairs p ON p.layer = c.layer AND p.q_head = c.q_head WHERE c.size <> 0 "
+    "AND NOT (p.open AND c.metric IN ('r_q', 'r_k', 'mu_q', 'mu_k', 'alpha', 'beta'))) "
+    "WHERE rank = 1";
 
 static const char HEADS[] =
     "INSERT INTO compare_heads WITH "
@@ -49,15 +48,16 @@ static const char HEADS[] =
     "coalesce(min(n_q, n_k), n_q, n_k) AS size, texts FROM a.head_numbers WHERE model = %Q), "
     "of_b AS (SELECT layer, q_head, k_head, category, category_probability, "
     "coalesce(min(n_q, n_k), n_q, n_k) AS size, texts FROM b.head_numbers WHERE model = %Q), "
-    "heads AS (SELECT coalesce(a.layer, b.layer) AS layer, coalesce(a.q_head, b.q_head) AS "
-    "q_head, coalesce(a.k_head, b.k_head) AS k_head, CASE WHEN a.layer IS NULL THEN 'b' WHEN "
-    "b.layer IS NULL THEN 'a' ELSE 'both' END AS place, a.category AS category_a, b.category "
-    "AS "
-    "category_b, a.category_probability AS probability_a, b.category_probability AS "
-    "probability_b, a.size AS rows_a, b.size AS rows_b, a.texts AS texts_a, b.texts AS texts_b "
-    "FROM of_a a FULL JOIN of_b b ON b.layer = a.layer AND b.q_head = a.q_head) "
-    "SELECT h.*, %s, %s, t.metric, t.difference, t.size, t.p_corrected FROM heads h LEFT JOIN "
-    "temp.top t ON t.layer = h.layer AND t.q_head = h.q_head ORDER BY h.layer, h.q_head";
+    "heads AS (SELECT coalesce(a.layer, b.layer) AS layer, coalesce(a.q_head, "
+    "b.q_head) AS q_head, coalesce(a.k_head, b.k_head) AS k_head, "
+    "CASE WHEN a.layer IS NULL THEN 'b' WHEN b.layer IS NULL THEN 'a' ELSE 'both' END AS "
+    "place, a.category AS category_a, b.category AS category_b, "
+    "a.category_probability AS probability_a, b.category_probability AS probability_b, "
+    "a.size AS rows_a, b.size AS rows_b, a.texts AS texts_a, b.texts AS texts_b FROM of_a a "
+    "FULL JOIN of_b b ON b.layer = a.layer AND b.q_head = a.q_head) "
+    "SELECT h.*, %s, %s, t.metric, t.difference, t.size, t.p_corrected FROM heads h "
+    "LEFT JOIN temp.top t ON t.layer = h.layer AND t.q_head = h.q_head ORDER BY h.layer, "
+    "h.q_head";
 
 /* NULL where it is not known. */
 static const char *tokens_of(const qk__opened *side, char text[QK_NUMBER_SIZE])

@@ -69,8 +69,8 @@ static qk_status ask_heads(qk__comparing *c, int s, const char *columns, qk_erro
 {
     qk__opened *side = &c->sides[s];
     return qk__store_ask(c->tables, &side->heads, err,
-                         "SELECT p.layer, p.q_head, p.k_head, %s FROM temp.pairs p JOIN "
-                         "\"%w\".head_numbers n ON n.head_id = p.%s_id ORDER BY p.rowid",
+                         "SELECT p.layer, p.q_head, p.k_head, %s FROM temp.pairs p "
+                         "JOIN \"%w\".head_numbers n ON n.head_id = p.%s_id ORDER BY p.rowid",
                          columns, side->letter, side->letter);
 }
 
@@ -79,11 +79,11 @@ static qk_status pair_heads(qk__comparing *c, qk_error *err)
     return qk__store_do(
         c->tables, err,
         "CREATE TABLE temp.pairs AS SELECT a.head_id AS a_id, b.head_id AS b_id, a.layer, "
-        "a.q_head, a.k_head, b.k_head AS other_key, "
-        "coalesce(a.r_k * b.r_k < 0 AND a.r_q * b.r_q + a.r_k * b.r_k < 0, 0) AS open, "
-        "coalesce(a.near_tie = 1 OR b.near_tie = 1, 0) AS tie "
-        "FROM a.head_numbers a JOIN b.head_numbers b ON b.layer = a.layer AND b.q_head = "
-        "a.q_head WHERE a.model = %Q AND b.model = %Q ORDER BY a.layer, a.q_head",
+        "a.q_head, a.k_head, b.k_head AS other_key, coalesce(a.r_k * b.r_k < 0 "
+        "AND a.r_q * b.r_q + a.r_k * b.r_k < 0, 0) AS open, coalesce(a.near_tie = 1 "
+        "OR b.near_tie = 1, 0) AS tie FROM a.head_numbers a "
+        "JOIN b.head_numbers b ON b.layer = a.layer AND b.q_head = a.q_head "
+        "WHERE a.model = %Q AND b.model = %Q ORDER BY a.layer, a.q_head",
         c->sides[0].model, c->sides[1].model);
 }
 
@@ -91,8 +91,8 @@ static qk_status pair_heads(qk__comparing *c, qk_error *err)
 static qk_status expect(qk__comparing *c, const char *columns, qk_error *err)
 {
     for (int s = 0; s < 2; s++) {
-        char *sql = qk__format("SELECT %s, n.category, n.category_probability, n.n_q, n.n_k, "
-                               "n.near_tie FROM %s.head_numbers n",
+        char *sql = qk__format("SELECT %s, n.category, n.category_probability, n.n_q, "
+                               "n.n_k, n.near_tie FROM %s.head_numbers n",
                                columns, c->sides[s].letter);
         qk_status status = sql ? qk__store_expect(c->tables, sql, err) : qk__nomem(err);
         free(sql);
@@ -105,8 +105,8 @@ static qk_status check_keys(qk__comparing *c, qk_error *err)
 {
     qk_columns *rows;
     QK_TRY(qk__store_ask(c->tables, &rows, err,
-                         "SELECT layer, q_head, k_head, other_key FROM temp.pairs WHERE k_head "
-                         "<> other_key LIMIT 1"));
+                         "SELECT layer, q_head, k_head, other_key FROM temp.pairs "
+                         "WHERE k_head <> other_key LIMIT 1"));
     qk_status status = QK_OK;
     if (qk_columns_num_rows(rows) > 0)
         status = qk__fail(

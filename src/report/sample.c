@@ -39,9 +39,9 @@ static qk_status read_tables(qk__store *tables, qk__sample *sample, qk_error *er
     QK_TRY(status);
     QK_TRY(qk__store_ask(
         tables, &sample->models, err,
-        "SELECT model_id, coalesce(label, '') || '' AS label, coalesce(family, '') || '' AS "
-        "family, coalesce(phase, '') || '' AS phase FROM models WHERE model_id IN (SELECT "
-        "head_id >> 42 FROM head_numbers) ORDER BY model_id"));
+        "SELECT model_id, coalesce(label, '') || '' AS label, coalesce(family, "
+        "'') || '' AS family, coalesce(phase, '') || '' AS phase FROM models "
+        "WHERE model_id IN (SELECT head_id >> 42 FROM head_numbers) ORDER BY model_id"));
     return qk__store_ask(
         tables, &sample->components, err,
         "SELECT head_id, pc, 1.0 * r_q AS r_q FROM qk WHERE pc > 0 ORDER BY pc, head_id");

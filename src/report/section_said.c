@@ -14,17 +14,16 @@ enum { DIGITS = 12, MAX_ITEMS = 12, SHOWN_ITEMS = 3, MAX_DEPTH = 64 };
 
 /* One row: how far rows and texts go, and of how many heads there is which doubt. */
 static const char SUMS[] =
-    "SELECT count(*) AS heads,"
-    " min(min(coalesce(n_q, n_k), coalesce(n_k, n_q))) AS rows_least,"
-    " max(max(coalesce(n_q, n_k), coalesce(n_k, n_q))) AS rows_most,"
-    " min(texts) AS texts_least, max(texts) AS texts_most, count(texts) AS with_texts,"
-    " total(n_q < %d OR n_k < %d) AS few_rows, total(texts < %d) AS few_texts,"
-    " total(texts >= %d AND effective_texts < texts AND category_probability IS NULL) AS led,"
-    " count(r_q_width) AS with_width, total(r_q_width > %g) AS wide,"
-    " count(category_probability) AS judged, total(category_probability < %g) AS uncertain,"
-    " total(category = 'content-focused' AND max(coalesce(position_r_q, 0), "
-    "coalesce(position_r_k, 0)) > %g) AS elsewhere,"
-    " min(reservoir) AS keys_least, max(reservoir) AS keys_most FROM head_numbers";
+    "SELECT count(*) AS heads, min(min(coalesce(n_q, n_k), coalesce(n_k, "
+    "n_q))) AS rows_least, max(max(coalesce(n_q, n_k), coalesce(n_k, n_q))) AS rows_most, "
+    "min(texts) AS texts_least, max(texts) AS texts_most, count(texts) AS with_texts, "
+    "total(n_q < %d OR n_k < %d) AS few_rows, total(texts < %d) AS few_texts, "
+    "total(texts >= %d AND effective_texts < texts AND category_probability IS NULL) AS led, "
+    "count(r_q_width) AS with_width, total(r_q_width > %g) AS wide, "
+    "count(category_probability) AS judged, total(category_probability < %g) AS uncertain, "
+    "total(category = 'content-focused' AND max(coalesce(position_r_q, 0), "
+    "coalesce(position_r_k, 0)) > %g) AS elsewhere, min(reservoir) AS keys_least, "
+    "max(reservoir) AS keys_most FROM head_numbers";
 
 /* The rows of a statement, each an object; NaN becomes null. */
 static json_t *rows_of(const qk_columns *columns)

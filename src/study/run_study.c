@@ -213,13 +213,14 @@ static void set_means(qk_study_result *result, const qk_columns *rows, size_t i)
 
 /* In the order of models.csv, which is that of the study. */
 static const char MEANS[] =
-    "WITH numbers AS (SELECT head_id >> 42 AS model_id, avg(r_q) AS r_q, avg(r_k) AS r_k, "
+    "WITH "
+    "numbers AS (SELECT head_id >> 42 AS model_id, avg(r_q) AS r_q, avg(r_k) AS r_k, "
     "avg(abs(r_k)) AS abs_r_k, avg(bias_strength > 0) AS recency, avg(ap_drop) AS ap_drop, "
     "1.0 * min(texts) AS texts_least, 1.0 * sum(category_probability >= %g) AS certain, "
     "1.0 * sum(category_probability < %g) AS uncertain FROM head_numbers GROUP BY 1), "
-    "sizes AS (SELECT model_id, 1.0 * min(n) AS least, median(n) AS median FROM "
-    "(SELECT head_id >> 42 AS model_id, n_q AS n FROM head_numbers UNION ALL "
-    "SELECT head_id >> 42, n_k FROM head_numbers) GROUP BY 1) "
+    "sizes AS (SELECT model_id, 1.0 * min(n) AS least, median(n) AS median "
+    "FROM (SELECT head_id >> 42 AS model_id, n_q AS n FROM head_numbers "
+    "UNION ALL SELECT head_id >> 42, n_k FROM head_numbers) GROUP BY 1) "
     "SELECT numbers.*, least AS rows_least, median AS rows_median FROM models "
     "LEFT JOIN numbers ON numbers.model_id = models.model_id "
     "LEFT JOIN sizes ON sizes.model_id = models.model_id ORDER BY models.model_id";

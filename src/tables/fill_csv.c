@@ -171,14 +171,13 @@ static qk_status note_order(filling *f, qk_error *err)
 
 /* The first row that is of the same as the one before it, or stands behind one that lacks. */
 static const char WRONG_ROW[] =
-    "SELECT model, head_id >> %d & %d, head_id & %d, i, row, expected, CASE WHEN i = before "
-    "THEN "
-    "row_before END FROM "
-    "(SELECT head_id, %s AS i, rowid + 1 AS row, lag(%s) OVER head AS before, "
-    "lag(rowid + 1) OVER head AS row_before, row_number() OVER head - 1 AS expected FROM "
-    "\"%w\".\"%w\" WINDOW head AS (PARTITION BY head_id ORDER BY %s, rowid)) "
-    "JOIN \"%w\".models ON model_id = head_id >> 2 * %d WHERE i = before OR (%d AND i <> "
-    "expected) LIMIT 1";
+    "SELECT model, head_id >> %d & %d, head_id & %d, i, row, expected, "
+    "CASE WHEN i = before THEN row_before END FROM (SELECT head_id, %s AS i, "
+    "rowid + 1 AS row, lag(%s) OVER head AS before, lag(rowid + 1) OVER head AS row_before, "
+    "row_number() OVER head - 1 AS expected FROM \"%w\".\"%w\" "
+    "WINDOW head AS (PARTITION BY head_id ORDER BY %s, rowid)) "
+    "JOIN \"%w\".models ON model_id = head_id >> 2 * %d WHERE i = before OR (%d "
+    "AND i <> expected) LIMIT 1";
 
 static qk_status fail_order(const filling *f, sqlite3_stmt *found, qk_error *err)
 {

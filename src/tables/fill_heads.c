@@ -64,8 +64,8 @@ static qk_status complete_models(qk__store_set *set, qk_error *err)
     qk_status status =
         unnamed ? qk__store_do(
                       set->store, err,
-                      "UPDATE \"%w\".models SET label = coalesce(label, nullif(model, ''), %Q),"
-                      " family = coalesce(family, label, nullif(model, ''), %Q)",
+                      "UPDATE \"%w\".models SET label = coalesce(label, nullif(model, ''), "
+                      "%Q), family = coalesce(family, label, nullif(model, ''), %Q)",
                       set->name, unnamed, unnamed)
                 : qk__nomem(err);
     free(unnamed);
@@ -125,16 +125,15 @@ static qk_status check_heads(const qk__store_table *table, qk_error *err)
     const bool ablation = table->file->needs & QK__ABLATION;
     char *sql = sqlite3_mprintf(
         ablation
-            ? "SELECT '%q: is of the model ''' || t.model || ''', which the other tables do "
-              "not have: give ablate --model-name,"
-              " or another folder' FROM \"%w\".\"%w\" t WHERE EXISTS (SELECT 1 FROM "
-              "\"%w\".head_ids)"
-              " AND t.head_id >> 42 NOT IN (SELECT head_id >> 42 FROM \"%w\".head_ids) LIMIT 1"
-            : "SELECT '%q: key head ' || t.k_head || ' of layer ' || t.layer || ', query head "
-              "' || t.q_head || ' is '"
-              " || i.k_head || ' in another row or table' FROM \"%w\".\"%w\" t JOIN "
-              "\"%w\".head_ids i ON i.head_id = t.head_id"
-              " WHERE t.k_head <> i.k_head AND '%q' <> '' LIMIT 1",
+            ? "SELECT '%q: is of the model ''' || t.model || ''', "
+              "which the other tables do not have: give ablate --model-name, "
+              "or another folder' FROM \"%w\".\"%w\" t WHERE EXISTS (SELECT 1 "
+              "FROM \"%w\".head_ids) AND t.head_id >> 42 NOT IN (SELECT head_id >> 42 "
+              "FROM \"%w\".head_ids) LIMIT 1"
+            : "SELECT '%q: key head ' || t.k_head || ' of layer ' || t.layer || ', "
+              "query head ' || t.q_head || ' is ' || i.k_head || ' in another row or table' "
+              "FROM \"%w\".\"%w\" t JOIN \"%w\".head_ids i ON i.head_id = t.head_id "
+              "WHERE t.k_head <> i.k_head AND '%q' <> '' LIMIT 1",
         table->file->info.name, set, table->name, set, set);
     qk_status status = sql ? refuse(table->set->store, sql, err) : qk__nomem(err);
     sqlite3_free(sql);
@@ -149,8 +148,8 @@ qk_status qk__fill_ids(qk__store_table *table, qk_error *err)
         QK_TRY(check_heads(from, err));
         QK_TRY(qk__store_do(
             set->store, err,
-            "INSERT OR IGNORE INTO \"%w\".head_ids SELECT head_id, model, layer, q_head, k_head"
-            " FROM \"%w\".\"%w\"",
+            "INSERT OR IGNORE INTO \"%w\".head_ids SELECT head_id, model, layer, q_head, "
+            "k_head FROM \"%w\".\"%w\"",
             set->name, set->name, from->name));
     }
     for (size_t i = 0; i < table->num_columns; i++)
@@ -174,11 +173,11 @@ static qk_status number_sources(const qk__store_table *table, qk__buffer *sql, q
     const char *set = table->set->name;
     QK_TRY(qk__buffer_printf(
         sql, err,
-        " FROM \"%s\".head_ids i JOIN \"%s\".models m ON m.model_id = i.head_id >> 42"
-        " JOIN (SELECT h.head_id >> 42 AS model_id, max(max(h.layer), coalesce(max(o.layers), "
-        "0) - 1)"
-        " AS last FROM \"%s\".head_ids h JOIN \"%s\".models o ON o.model_id = h.head_id >> 42"
-        " GROUP BY 1) l ON l.model_id = m.model_id",
+        " FROM \"%s\".head_ids i JOIN \"%s\".models m ON m.model_id = i.head_id >> 42 "
+        "JOIN (SELECT h.head_id >> 42 AS model_id, max(max(h.layer), "
+        "coalesce(max(o.layers), 0) - 1) AS last FROM \"%s\".head_ids h "
+        "JOIN \"%s\".models o ON o.model_id = h.head_id >> 42 "
+        "GROUP BY 1) l ON l.model_id = m.model_id",
         set, set, set, set));
     for (size_t i = 0; qk__head_tables[i]; i++)
         QK_TRY(qk__buffer_printf(sql, err,

@@ -134,9 +134,9 @@ static qk_status match(const scoring *s, qk_error *err)
 {
     const char *set = s->set->name;
     return qk__store_do(s->set->store, err,
-                        "UPDATE \"%w\".scores AS s SET scored = coalesce("
-                        "(SELECT model FROM \"%w\".models m WHERE m.model = s.model), "
-                        "(SELECT model FROM \"%w\".models m WHERE m.label = s.model LIMIT 1))",
+                        "UPDATE \"%w\".scores AS s SET scored = coalesce((SELECT model "
+                        "FROM \"%w\".models m WHERE m.model = s.model), (SELECT model "
+                        "FROM \"%w\".models m WHERE m.label = s.model LIMIT 1))",
                         set, set, set);
 }
 
@@ -152,8 +152,8 @@ qk_status qk__fill_scores(qk__store_table *table, qk_error *err)
         status = qk__sql_make(t, &s.note, err, "INSERT INTO temp.scored VALUES (?1, ?2)");
     if (status == QK_OK)
         status = qk__sql_make(t, &s.insert, err,
-                              "INSERT INTO \"%w\".scores (model, family, score, value) VALUES "
-                              "(?1, nullif(?2, ''), ?3, ?4)",
+                              "INSERT INTO \"%w\".scores (model, family, score, "
+                              "value) VALUES (?1, nullif(?2, ''), ?3, ?4)",
                               s.set->name);
     if (status == QK_OK)
         status = read_all(&s, err);

@@ -55,8 +55,8 @@ static qk_status list_columns(qk__store *t, const qk__store_table *table, const 
 static qk_status list_tables(qk__store *t, const qk__store_set *set, qk_error *err)
 {
     QK_TRY(qk__store_do(t, err,
-                        "CREATE TABLE temp.listed (\"table\" TEXT, \"column\" TEXT, type TEXT, "
-                        "unit TEXT, about TEXT)"));
+                        "CREATE TABLE temp.listed (\"table\" TEXT, \"column\" TEXT, "
+                        "type TEXT, unit TEXT, about TEXT)"));
     QK_TRY(list_row(t, "head_numbers", "*", NULL,
                     "a row a head: every column of the tables with one, and of pc0", err));
     QK_TRY(list_row(t, "pc0", "*", NULL, "qk on component 0", err));
