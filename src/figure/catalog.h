@@ -16,7 +16,7 @@
 /* model is NULL unless the figure is one per model. */
 typedef struct qk__subject {
     const qk__results *results;
-    qk__store *tables; /* NULL: there are none */
+    qk__store *tables;   /* NULL: there are none */
     qk__found rows, all; /* what the figure's SELECT found: of the model, and of all models */
     const qk__result_model *model;
     const struct qk__figure_kind *kind;
