@@ -41,6 +41,16 @@ typedef enum qk__role {
     QK__GREY,
     QK__GROUP,       /* of the family; in training, of the phase */
     QK__BY_CATEGORY, /* of its category */
+    /* of curves (curves.c), which look unlike each other, too: */
+    QK__MEASURED,
+    QK__PREDICTED,
+    QK__PREDICTED_TOO,
+    QK__CHOSEN,   /* heads, and */
+    QK__CONTROLS, /* random ones */
+    QK__EACH_HEAD,
+    QK__OF_HEADS, /* their mean */
+    QK__CHANGED,  /* heads, from one model to another */
+    QK__UNCHANGED,
 } qk__role;
 
 /* A number of each head. */
@@ -96,7 +106,12 @@ typedef enum qk__over {
     QK__LAYERS,
     QK__COMPONENTS,
     QK__DIMENSIONS,
-    QK__LENGTHS
+    QK__LENGTHS,
+    /* of curves: */
+    QK__DISTANCES,
+    QK__POSITIONS,
+    QK__SHARES, /* of the heads */
+    QK__SIDES,  /* of a comparison, one over the other */
 } qk__over;
 
 typedef struct qk__figure_kind {
@@ -211,13 +226,11 @@ qk__build_fn qk__build_points, qk__build_portraits, qk__build_family_points;
 /* hills.c: densities over heads, a row for each model */
 qk__build_fn qk__build_hills;
 
-/* Figures whose row has a SELECT of its own. other_maps.c: plasticity and attention over distances, rotary pairs,
- * categories, and two models; bucket_plot.c: plasticity along the context, head by head; score_figure.c: against an
- * external score; head_curves.c: scores and attention by distance of some heads; group_figure.c: heads that are changed
- * together; compare_figures.c: two models. */
-qk__applies_fn qk__has_distances, qk__has_change_maps, qk__has_scores, qk__has_compared_heads;
-qk__build_fn qk__build_distances, qk__build_rotary_pairs, qk__build_attention_by_depth,
-    qk__build_category_changes, qk__build_change_maps, qk__build_profiles, qk__build_scores,
-    qk__build_head_curves, qk__build_group_curves, qk__build_compared_heads;
+/* Figures whose row has a SELECT of its own. curves.c: curves over a number, two models; other_maps.c: plasticity and
+ * attention over distances, rotary pairs, categories, and two models; score_figure.c: against an external score. */
+qk__applies_fn qk__has_distances, qk__has_change_maps, qk__has_scores, qk__has_sides;
+qk__build_fn qk__build_curves, qk__build_distances, qk__build_rotary_pairs,
+    qk__build_attention_by_depth, qk__build_category_changes, qk__build_change_maps,
+    qk__build_scores;
 
 #endif

@@ -13,6 +13,7 @@ enum {
     MODEL_ROOM = 120,
     LEFT = 76,
     LEAST_TIC = 30,
+    TITLE = 28, /* above a plot */
     MOST_SHOWN = 12
 };
 #define BAR  0.76
@@ -242,23 +243,26 @@ static void draw_places(qk__figure *figure, const page *p, bool last, const qk__
                        (qk__tic_style){.length = numbers ? 4 * em : 0});
 }
 
+/* The legend, and above it, or above the plot where there is none, the title. */
 static void put_chart_names(qk__figure *figure, const page *p, const qk__chart *c,
                             const qk__place *place)
 {
-    const double em = qk__em(figure);
+    const double em = qk__em(figure), middle = place->left + place->width / 2;
+    double top = place->top;
     char text[QK__LINE_SIZE];
+    naming named = {0};
+    if (p->names_each) {
+        name_series(figure, p->subject, c->panel, &named);
+        const qk__legend legend =
+            qk__plan_legend(figure, named.entries, named.count, true, place->width);
+        top -= legend.height;
+        qk__put_legend(figure, &legend, middle, top - 4 * em);
+    } else {
+        top -= (p->sheet.above - TITLE) * em;
+    }
     if (c->panel->title) {
         snprintf(text, sizeof text, "%s%s", c->panel->title, c->power.text);
-        qk__put_markup(figure, text, place->left + place->width / 2,
-                       place->top - (p->sheet.above - 12) * em, QK__CENTRED);
-    }
-    if (p->names_each) {
-        naming named = {0};
-        name_series(figure, p->subject, c->panel, &named);
-        qk__legend legend =
-            qk__plan_legend(figure, named.entries, named.count, true, place->width);
-        qk__put_legend(figure, &legend, place->left + place->width / 2,
-                       place->top - 4 * em - legend.height);
+        qk__put_markup(figure, text, middle, top - (TITLE - 12) * em, QK__CENTRED);
     }
 }
 
@@ -341,20 +345,27 @@ static void plan_models(qk__figure *figure, page *p)
     }
 }
 
-/* Where the legend of a panel is above it, what the tallest takes. */
-static double names_height(const qk__figure *figure, const page *p, const qk__chart *charts,
-                           double width)
+/* Room for the legend above each panel: in a row of panels, for the tallest of them. */
+static void plan_legends(qk__figure *figure, page *p, const qk__chart *charts)
 {
-    double tallest = 0;
-    for (size_t i = 0; i < p->sheet.count; i++) {
+    const double em = qk__em(figure);
+    qk__sheet *s = &p->sheet;
+    const size_t columns =
+        qk__fit_columns(figure, s->most < s->count ? s->most : s->count, s->least);
+    const double width = figure->width / (double)columns - (LEFT + 18) * em;
+    double *rows = qk__figure_alloc(figure, s->count + 1, sizeof *rows), tallest = 0;
+    for (size_t i = 0; rows && i < s->count; i++) {
         naming named = {0};
         name_series(figure, p->subject, charts[i].panel, &named);
-        if (named.count > 0)
-            tallest =
-                fmax(tallest,
-                     qk__plan_legend(figure, named.entries, named.count, true, width).height);
+        double *row = &rows[i / columns];
+        *row = fmax(
+            *row, qk__plan_legend(figure, named.entries, named.count, true, width).height / em);
+        tallest = fmax(tallest, *row);
     }
-    return tallest / qk__em(figure);
+    for (size_t i = 0; rows && i <= s->count; i++)
+        rows[i] = tallest - rows[i];
+    s->above += tallest;
+    s->less = rows;
 }
 
 static page plan_page(qk__figure *figure, const qk__subject *subject, const qk__chart *charts,
@@ -384,12 +395,9 @@ static page plan_page(qk__figure *figure, const qk__subject *subject, const qk__
         qk__suit_width(figure, fmin(figure->width, fmax(LEAST_PLOT + (LEFT + 18) * em,
                                                         MODEL_ROOM * (2 + models))));
     if (charts[0].panel->title)
-        s->above = 28;
-    if (p.names_each) {
-        size_t columns = qk__fit_columns(figure, s->most < count ? s->most : count, s->least);
-        s->above += names_height(figure, &p, charts,
-                                 figure->width / (double)columns - (LEFT + 18) * em);
-    }
+        s->above = TITLE;
+    if (p.names_each)
+        plan_legends(figure, &p, charts);
     if (over_models)
         plan_models(figure, &p);
     return p;

@@ -7,23 +7,22 @@
 /* ---- the table -------------------------------------------------------------------------- */
 
 /* How a figure is drawn. */
-#define OWN(name)     .applies = qk__has_##name, .build = qk__build_##name
-#define CHART         .compose = qk__ask_places, OWN(chart)
-#define HEAD_MAP      .compose = qk__ask_heads, OWN(head_maps)
-#define DEPTH_MAP     .compose = qk__ask_heads, OWN(depth_maps)
-#define LAYER_MAP     .compose = qk__ask_heads, OWN(layer_map)
-#define HILLS         .compose = qk__ask_full_heads, .build = qk__build_hills
-#define POINTS        .compose = qk__ask_full_heads, .build = qk__build_points
-#define PORTRAITS     .compose = qk__ask_full_heads, .build = qk__build_portraits
-#define DISTANCES     OWN(distances)
-#define PAIR_MAPS     .build = qk__build_rotary_pairs
-#define LAYER_BINS    .build = qk__build_attention_by_depth
-#define CATEGORY_MAP  .build = qk__build_category_changes
-#define HEAD_CURVES   .build = qk__build_head_curves
-#define PROFILES      .build = qk__build_profiles
-#define SCORES        .compose = qk__ask_scored, OWN(scores)
-#define GROUPS        .build = qk__build_group_curves
-#define FAMILY_POINTS .compose = qk__ask_full_heads, .build = qk__build_family_points
+#define OWN(name)           .applies = qk__has_##name, .build = qk__build_##name
+#define CHART               .compose = qk__ask_places, OWN(chart)
+#define HEAD_MAP            .compose = qk__ask_heads, OWN(head_maps)
+#define DEPTH_MAP           .compose = qk__ask_heads, OWN(depth_maps)
+#define LAYER_MAP           .compose = qk__ask_heads, OWN(layer_map)
+#define HILLS               .compose = qk__ask_full_heads, .build = qk__build_hills
+#define POINTS              .compose = qk__ask_full_heads, .build = qk__build_points
+#define PORTRAITS           .compose = qk__ask_full_heads, .build = qk__build_portraits
+#define DISTANCES           OWN(distances)
+#define PAIR_MAPS           .build = qk__build_rotary_pairs
+#define LAYER_BINS          .build = qk__build_attention_by_depth
+#define CATEGORY_MAP        .build = qk__build_category_changes
+#define CURVES_OVER(number) .build = qk__build_curves, .over = QK__##number
+#define BOTH_SIDES          CURVES_OVER(SIDES), .applies = qk__has_sides
+#define SCORES              .compose = qk__ask_scored, OWN(scores)
+#define FAMILY_POINTS       .compose = qk__ask_full_heads, .build = qk__build_family_points
 
 #define TITLE(text)                    .title = text
 #define HEADING(text)                  .heading = text

@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "figure/catalog.h"
-#include "figure/compare_figures.h"
 #include "figure/maps.h"
 
 /* Columns of rows; values follow. */
@@ -44,11 +43,12 @@ static const qk__found *scaled_rows(const qk__subject *subject)
     return subject->results->checkpoints ? &subject->all : &subject->rows;
 }
 
-/* The numbers of a column in their cells; `rows` at least. */
+/* The numbers of a column in their cells; `rows` and `least` columns at least. */
 static bool fill_cells(qk__figure *figure, const qk__found *found, size_t value, size_t rows,
-                       qk__map *map)
+                       size_t least, qk__map *map)
 {
-    const size_t columns = found->count > 0 ? (size_t)largest_in(found, COLUMN) + 1 : 0;
+    const size_t used = found->count > 0 ? (size_t)largest_in(found, COLUMN) + 1 : 0;
+    const size_t columns = used > least ? used : least;
     const double last = largest_in(found, ROW);
     if ((last + 1) * (double)columns > MOST_CELLS) { /* a table may name any layer */
         qk_error err;
@@ -134,7 +134,8 @@ void qk__build_distances(qk__figure *figure, const qk__subject *subject)
                      .bar = "Attention plasticity",
                      .enough = enough_pairs(figure, rows),
                      .scale = qk__scale_between(QK__HUE_PLASTICITY, range.low, range.high)};
-    if (!fill_cells(figure, rows, VALUE, 0, map) || !fill_cells(figure, rows, PAIRS, 0, &pairs))
+    if (!fill_cells(figure, rows, VALUE, 0, 0, map) ||
+        !fill_cells(figure, rows, PAIRS, 0, 0, &pairs))
         return;
     map->pairs = pairs.values;
     for (size_t i = 0; i < map->rows * map->columns; i++)
@@ -244,7 +245,7 @@ void qk__build_rotary_pairs(qk__figure *figure, const qk__subject *subject)
         const double most = largest_in(scaled_rows(subject), VALUE + i);
         qk__map *map = &all->maps[all->count++];
         *map = (qk__map){.title = PAIR_MAPS[i].title, .column_labels = labels, .line = line};
-        fill_cells(figure, &subject->rows, VALUE + i, (size_t)subject->model->last_layer + 1,
+        fill_cells(figure, &subject->rows, VALUE + i, (size_t)subject->model->last_layer + 1, 0,
                    map);
         map->scale = qk__scale_between(PAIR_MAPS[i].hue, 0, most > 0 ? most : 1);
         map->scale.below = NULL; /* shares below 0 are shown as 0 */
@@ -274,7 +275,8 @@ void qk__build_attention_by_depth(qk__figure *figure, const qk__subject *subject
                      .format = "%.1f",
                      .bar = "log<sub>2</sub> (attention / uniform)",
                      .scale = qk__scale_of_change(most)};
-    if (fill_cells(figure, &subject->rows, VALUE, (size_t)subject->model->last_layer + 1, map))
+    if (fill_cells(figure, &subject->rows, VALUE, (size_t)subject->model->last_layer + 1, 0,
+                   map))
         for (size_t i = 0; i < map->rows * map->columns; i++)
             map->values[i] = log2(map->values[i]);
     draw_layers(figure, subject, "Distance, from (tokens)", all);
@@ -317,48 +319,37 @@ void qk__build_category_changes(qk__figure *figure, const qk__subject *subject)
 
 /* ---- two models ------------------------------------------------------------------------- */
 
-static void sides_of_pairs(const qk__found *rows, size_t *layers, size_t *heads)
-{
-    *layers = (size_t)qk__number_in(rows, 0, QK__COMPARED_LAST_LAYER) + 1;
-    *heads = (size_t)qk__number_in(rows, 0, QK__COMPARED_LAST_HEAD) + 1;
-}
+enum { METRIC_PLACE = VALUE + 1, METRIC, LAST_LAYER, LAST_HEAD };
 
 /* Numbers of layers and heads come from files: beyond this a map says nothing any more. */
 bool qk__has_change_maps(const qk__subject *subject)
 {
     enum { MOST_LAYERS = 1024, MOST_HEADS = 512 };
-    size_t layers, heads;
-    if (!qk__has_compared_heads(subject))
-        return false;
-    sides_of_pairs(&subject->rows, &layers, &heads);
-    return layers <= MOST_LAYERS && heads <= MOST_HEADS;
+    return qk__has_sides(subject) &&
+           qk__number_in(&subject->rows, 0, LAST_LAYER) < MOST_LAYERS &&
+           qk__number_in(&subject->rows, 0, LAST_HEAD) < MOST_HEADS;
 }
 
 void qk__build_change_maps(qk__figure *figure, const qk__subject *subject)
 {
-    qk__found chosen[QK__MOST_COMPARED];
-    size_t count = qk__compared_metrics(&subject->rows, chosen), layers, heads;
+    const qk__found *rows = &subject->rows;
+    const size_t layers = (size_t)qk__number_in(rows, 0, LAST_LAYER) + 1,
+                 heads = (size_t)qk__number_in(rows, 0, LAST_HEAD) + 1;
     qk__maps *all = qk__figure_alloc(figure, 1, sizeof *all);
+    for (size_t i = 0; all && i < rows->count;) {
+        const qk__found own = qk__same_in(rows, i, METRIC_PLACE);
+        const char *metric = qk__text_in(&own, 0, METRIC);
+        const double most = largest_in(&own, VALUE);
+        qk__map *map = &all->maps[all->count++];
+        map->scale = qk__scale_of_change(most);
+        map->scale.power = qk__power_for(qk__find_field(metric), most);
+        map->title = qk__metric_title(figure, metric, 300, map->scale.power.text);
+        if (!fill_cells(figure, &own, VALUE, layers, heads, map))
+            return;
+        i += own.count;
+    }
     if (!all)
         return;
-    sides_of_pairs(&subject->rows, &layers, &heads);
-    for (size_t m = 0; m < count; m++) {
-        const qk__found *rows = &chosen[m];
-        qk__map *map = &all->maps[all->count++];
-        double most = 0;
-        if (!qk__start_map(figure, map, layers, heads))
-            return;
-        for (size_t i = 0; i < rows->count; i++) {
-            const double difference = qk__number_in(rows, i, QK__COMPARED_DIFFERENCE);
-            map->values[(size_t)qk__number_in(rows, i, QK__COMPARED_LAYER) * heads +
-                        (size_t)qk__number_in(rows, i, QK__COMPARED_HEAD)] = difference;
-            most = fmax(most, fabs(difference));
-        }
-        map->scale = qk__scale_of_change(most);
-        map->scale.power =
-            qk__power_for(qk__find_field(qk__text_in(rows, 0, QK__COMPARED_METRIC)), most);
-        map->title = qk__compared_title(figure, rows, 300, map->scale.power.text);
-    }
     all->x_label = "Head";
     all->y_label = "Layer";
     all->hatched = "not in both";

@@ -199,3 +199,13 @@ qk__pen qk__zero_line(const qk__figure *figure)
 {
     return (qk__pen){.stroke = figure->theme->muted, .width = 0.8};
 }
+
+const char *qk__metric_title(qk__figure *figure, const char *column, double width,
+                             const char *more)
+{
+    const qk__field *field = qk__find_field(column);
+    const double room = width - (*more ? qk__text_width(figure, 6) : 0);
+    return qk__figure_format(
+        figure, "%.600s%s",
+        qk__brief(figure, field && field->info.label ? field->info.label : column, room), more);
+}

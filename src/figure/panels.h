@@ -100,4 +100,8 @@ qk__pen qk__guide(const qk__figure *figure);
 /* At 0. */
 qk__pen qk__zero_line(const qk__figure *figure);
 
+/* What a column is called, cut to a width in pixels, and more, markup: above a panel. */
+const char *qk__metric_title(qk__figure *figure, const char *column, double width,
+                             const char *more);
+
 #endif

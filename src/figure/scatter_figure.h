@@ -52,9 +52,6 @@ typedef struct qk__scatter {
     bool one_text; /* all but the background in viridis, one bar for queries and keys */
 } qk__scatter;
 
-/* How the box of a panel begins in the drawing; its place follows, and then the panel's title. */
-#define QK__PANEL_BOX "<rect class=\"panel\""
-
 /* Describes the whole figure and sets its size. Points are drawn in their order, later ones
  * over earlier ones. */
 void qk__figure_scatter(qk__figure *figure, const qk__scatter *scatter);

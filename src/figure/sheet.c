@@ -30,6 +30,15 @@ static double choose_width(qk__figure *figure, qk__sheet *s)
     return width;
 }
 
+/* What rows up to one need less than `above`, pixels. */
+static double less_until(const qk__sheet *s, size_t row, double em)
+{
+    double less = 0;
+    for (size_t r = 0; s->less && r <= row && r < s->rows; r++)
+        less += s->less[r] * em;
+    return less;
+}
+
 void qk__lay_out(qk__figure *figure, qk__sheet *s)
 {
     const double em = qk__em(figure);
@@ -43,9 +52,11 @@ void qk__lay_out(qk__figure *figure, qk__sheet *s)
     if (s->square && figure->millimetres > 0)
         s->height = fmin(s->height, fmax(LEAST_SQUARE, width / em));
     s->first = (qk__place){s->left * em, top + s->above * em, width, s->height * em};
+    s->em = em;
     s->across = width + s->gap * em;
     s->down = (s->above + s->height + s->below) * em;
-    figure->height = (int)ceil(top + (double)s->rows * s->down + s->foot * em);
+    figure->height =
+        (int)ceil(top + (double)s->rows * s->down - less_until(s, s->rows, em) + s->foot * em);
 }
 
 void qk__begin_sheet(qk__figure *figure, qk__sheet *s)
@@ -63,7 +74,7 @@ qk__place qk__panel_place(const qk__sheet *s, size_t panel)
     qk__place place = s->first;
     size_t column = panel % s->columns, row = panel / s->columns;
     place.left += (double)column * s->across;
-    place.top += (double)row * s->down;
+    place.top += (double)row * s->down - less_until(s, row, s->em);
     return place;
 }
 

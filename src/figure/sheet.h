@@ -18,12 +18,13 @@ typedef struct qk__sheet {
     double head, foot;           /* free before the first row, and at the end */
     const qk__entry *entries;    /* of the legend, between the heading and the panels */
     size_t num_entries;
-    bool markup; /* its names are ours */
+    bool markup;        /* its names are ours */
+    const double *less; /* [rows] by which `above` is less in each row; NULL: in none */
     /* what qk__lay_out finds; it may be called again */
     double page;
     size_t columns, rows;
     qk__place first;
-    double across, down;
+    double across, down, em;
     qk__legend legend;
 } qk__sheet;
 

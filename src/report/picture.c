@@ -16,7 +16,7 @@ static bool is_plain(uint8_t c)
 /* The box that a picture stands in. */
 static void put_plate(qk__page *page, double width, double height)
 {
-    qk__open(page, "div.plate[style=max-width:%.0fpx]", width);
+    qk__open(page, "div.plate[style=--wide:%.0fpx]", width);
     qk__open(page, "div.sheet[style=aspect-ratio:%.0f/%.0f]", width, height);
 }
 

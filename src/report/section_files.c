@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the page carries beside what it shows: the numbers of each figure, packed, so that they
- * can be saved from a page that was sent alone; and which head stands where on a collage. */
+ * can be saved from a page that was sent alone; and of which model collages are. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,15 +13,11 @@
 #include "base/json_build.h"
 #include "base/number.h"
 #include "base/parse_number.h"
-#include "figure/scatter_figure.h"
-#include "report/picture.h"
 #include "report/sections.h"
 
 enum {
     MAX_FILE = 8 << 20, /* of numbers */
     ROOM = 3 << 18,     /* bytes that all of them take on the page */
-    MAX_PANELS = 64,    /* of a collage */
-    DIGITS = 5,
     FLOAT_DIGITS = 7,
 };
 
@@ -121,48 +117,6 @@ static json_t *one_figure(qk__page *page, const char *folder, const char *name, 
     return files;
 }
 
-/* ---- collages --------------------------------------------------------------------------- */
-
-/* A panel of a collage is an empty box, and then its title: which head it is. */
-static bool read_panel(const char *box, const char *end, int *layer, int *head, double place[4])
-{
-    static const char *const BEFORE[] = {QK__PANEL_BOX " x=\"", "\" y=\"", "\" width=\"",
-                                         "\" height=\""};
-    const char *number = box;
-    for (int i = 0; i < 4; i++) {
-        const size_t length = strlen(BEFORE[i]);
-        if (strncmp(number, BEFORE[i], length) != 0 ||
-            !(number = qk__read_number(number + length, &place[i])))
-            return false;
-    }
-    for (const char *p = box; p < end && (p = strchr(p, 'L')) && p < end; p++)
-        if (sscanf(p, "Layer %d, Head %d", layer, head) == 2 ||
-            sscanf(p, "L%d H%d", layer, head) == 2)
-            return true;
-    return false;
-}
-
-/* Places as shares of the width and the height, from the bottom left. */
-static json_t *panels(const qk__collage *c)
-{
-    json_t *list = json_array();
-    double width, height, at[4];
-    int layer, head;
-    char *text = qk__svg_size(&c->picture, &width, &height)
-                     ? qk__format("%.*s", (int)c->picture.size, (const char *)c->picture.data)
-                     : NULL;
-    for (const char *box = text ? strstr(text, QK__PANEL_BOX) : NULL, *next;
-         box && json_array_size(list) < MAX_PANELS; box = next) {
-        next = strstr(box + 1, QK__PANEL_BOX);
-        if (read_panel(box, next ? next : box + strlen(box), &layer, &head, at))
-            list = qk__json_append(list, json_pack("[i,i,f,f,f,f]", layer, head, at[0] / width,
-                                                   (at[0] + at[2]) / width, 1 - at[1] / height,
-                                                   1 - (at[1] + at[3]) / height));
-    }
-    free(text);
-    return list;
-}
-
 void qk__section_files(qk__page *page, const qk__report *report, const qk__collages *collages)
 {
     room left = {ROOM, SIZE_MAX};
@@ -177,10 +131,9 @@ void qk__section_files(qk__page *page, const qk__report *report, const qk__colla
         const qk__collage *c = &collages->items[i];
         if (c->model && c->picture.size > 0)
             shown = qk__json_append(
-                shown, json_pack("{s:o, s:I, s:o}", "name", qk__clean_text(c->name), "model",
-                                 (json_int_t)(c->model - report->results->models), "panels",
-                                 panels(c)));
+                shown, json_pack("{s:o, s:I}", "name", qk__clean_text(c->name), "model",
+                                 (json_int_t)(c->model - report->results->models)));
     }
     qk__page_json(page, "qk-files",
-                  json_pack("{s:o, s:o}", "figures", figures, "collages", shown), DIGITS);
+                  json_pack("{s:o, s:o}", "figures", figures, "collages", shown), FLOAT_DIGITS);
 }

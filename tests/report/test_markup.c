@@ -160,7 +160,7 @@ static void a_file_of_a_drawing_is_an_image(void **state)
     qk__page page = {.status = QK_OK};
     qk__put_svg_file(&page, &file, 80, 40, true, "L<");
     expect(&page,
-           "<div class=\"plate\" style=\"max-width:80px\"><div class=\"sheet\" "
+           "<div class=\"plate\" style=\"--wide:80px\"><div class=\"sheet\" "
            "style=\"aspect-ratio:80/40\"><img class=\"dark\" alt=\"L&lt;\" "
            "src=\"data:image/svg+xml,%3Csvg%20viewBox=%220%200%2080%2040%22%3E%3Cscript%3E"
            "%22%27%26%23%3C/script%3E%C3%BC%3C/svg%3E\"></div>\n</div>\n");

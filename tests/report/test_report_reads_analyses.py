@@ -2,13 +2,11 @@
 """report reads whatever analyze writes: buckets, positions and texts of any 64-bit numbers, and captures
 in which there is next to nothing."""
 import csv
-import json
-import re
 
 import numpy as np
 import pytest
 
-from conftest import EXAMPLE, check_tables, head_name, last_run, write_rows
+from conftest import check_tables, head_name, last_run, write_rows
 
 BIG = 2**63 - 1
 
@@ -110,20 +108,3 @@ def test_many_heads_of_odd_numbers(qkscope, tmp_path):
                          "--components", "2", "--q-per-kv-group", "1")
     assert len(drawn) >= 14
     assert len(last_run(tmp_path / "o")["failures"]) == 0
-
-
-def test_panels_of_a_collage_are_read_from_its_drawing(qkscope, tmp_path):
-    """The page knows which head stands where on the picture that `scatter` drew."""
-    qkscope("pca", EXAMPLE, "-o", tmp_path, "--layers", 0, expect=0)
-    with (tmp_path / "qk.csv").open() as file:
-        model = next(csv.DictReader(file))["model"]
-    name = "pca-06-collage-" + model.replace(" ", "-")
-    qkscope("scatter", EXAMPLE, "-o", tmp_path / "figures", "--name", name, "--collage", "2x2", expect=0)
-    qkscope("report", tmp_path, expect=0)
-    files = re.search(r'id="qk-files">(.*?)</script>', (tmp_path / "report.html").read_text(), re.S).group(1)
-    [collage] = json.loads(files)["collages"]
-    assert collage["name"] == name
-    assert [panel[:2] for panel in collage["panels"]] == [[0, head] for head in range(4)]
-    lefts, rights, tops, bottoms = zip(*[panel[2:] for panel in collage["panels"]], strict=True)
-    assert lefts[0] == lefts[2] < rights[0] < lefts[1] == lefts[3] < rights[1] < 1
-    assert tops[0] == tops[1] > bottoms[0] > tops[2] == tops[3] > bottoms[2] > 0

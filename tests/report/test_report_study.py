@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The report of a study as large as the published one: 11 models of about 300 heads, with their 44 collages.
 All is in one file of less than 12 MB, and it can be read on a screen, on a phone and on paper."""
+import csv
+from urllib.parse import quote
+
 import pytest
 
+from conftest import EXAMPLE
 from made_pictures import collage
 from made_tables import CROSS_MODEL, write_cross_model
 from report_browser import browser, explorer, open_page, shown_heads, wait_for_count  # noqa: F401
@@ -94,6 +98,24 @@ def test_a_head_shows_its_panel(study, open_page):
     page.wait_for_function("() => !document.querySelector('#head-card').open")
     top = page.evaluate("document.getElementById('fig-pca-06-collage-qwen3-8b').getBoundingClientRect().top")
     assert -50 < top < 800
+
+
+def test_panels_of_a_collage_are_read_from_its_drawing(qkscope, tmp_path, open_page):
+    """The page knows which head stands where on the picture that `scatter` drew."""
+    qkscope("pca", EXAMPLE, "-o", tmp_path, "--layers", 0, expect=0)
+    with (tmp_path / "qk.csv").open() as file:
+        model = next(csv.DictReader(file))["model"]
+    name = "pca-06-collage-" + model.replace(" ", "-")
+    qkscope("scatter", EXAMPLE, "-o", tmp_path / "figures", "--name", name, "--collage", "2x2", expect=0)
+    qkscope("report", tmp_path, "--no-points", expect=0)
+    page, cuts = open_page(tmp_path / "report.html"), []
+    for head in range(4):
+        page.goto(f"{(tmp_path / 'report.html').as_uri()}#head={quote(model)}/L0H{head}")
+        page.wait_for_function("""(title) => document.querySelector('#head-card[open]')?.innerText.includes(title)
+            && ![0, 300].includes(document.querySelector('#head-card canvas.cut')?.width ?? 0)""", arg=f"layer 0, head {head}")
+        cuts.append(page.evaluate("(() => { const c = document.querySelector('#head-card canvas.cut'); return [c.width, c.height, c.toDataURL()]; })()"))
+    assert len({picture for _, _, picture in cuts}) == 4
+    assert all(abs(one - first) < 30 for cut in cuts for one, first in zip(cut[:2], cuts[0][:2], strict=True)), "panels are alike"
 
 
 def test_heads_that_are_missing_are_hatched(study, open_page):

@@ -126,21 +126,34 @@ class SmallScatter {
 
 // ---- its panel of a collage ------------------------------------------------------------------------
 
-// Pictures of the head alone, cut from the collages on which it is; margins hold titles and axes.
-function panelsOf(head) {
-  const out = [];
-  for (const collage of FILES.collages) {
-    if (collage.model !== RAW.model[head]) continue;
-    const panel = collage.panels.find(([layer, row]) => layer === RAW.layer[head] && row === RAW.q_head[head]);
-    const figure = document.getElementById(`fig-${encodeURIComponent(collage.name)}`);
-    const image = figure && figure.querySelector("img");
-    if (!panel || !image) continue;
-    const [, , left, right, top, bottom] = panel;
-    const [x0, x1] = [Math.max(left - 0.06, 0), Math.min(right + 0.01, 1)];
-    const [y0, y1] = [Math.max(1 - top - 0.09, 0), Math.min(1 - bottom + 0.045, 1)];
-    out.push({ image, name: collage.name, cut: [x0, y0, x1 - x0, y1 - y0] });
+// Where a head is on a drawing: a panel is an empty box, and behind it its title. Shares of the width and the height, with a margin
+// for the title and axes.
+function placeOf(image, head) {
+  const svg = new DOMParser().parseFromString(decodeURIComponent(image.src.slice(image.src.indexOf(",") + 1)), "image/svg+xml").documentElement;
+  const [, , width, height] = svg.getAttribute("viewBox").split(" ");
+  let box = null;
+  for (const part of svg.querySelectorAll("rect.panel, text")) {
+    if (part.tagName === "rect") box = part;
+    const title = box && part !== box && part.textContent.match(/Layer (\d+), Head (\d+)|L(\d+) H(\d+)/);
+    if (!title) continue;
+    const [x, y, w, h] = ["x", "y", "width", "height"].map((name) => Number(box.getAttribute(name)));
+    box = null;
+    if (Number(title[1] ?? title[3]) !== RAW.layer[head] || Number(title[2] ?? title[4]) !== RAW.q_head[head]) continue;
+    const [x0, x1] = [Math.max(x / width - 0.06, 0), Math.min((x + w) / width + 0.01, 1)];
+    const [y0, y1] = [Math.max(y / height - 0.09, 0), Math.min((y + h) / height + 0.045, 1)];
+    return [x0, y0, x1 - x0, y1 - y0];
   }
-  return out;
+  return null;
+}
+
+// Pictures of the head alone, cut from the collages on which it is.
+function panelsOf(head) {
+  return FILES.collages.filter((collage) => collage.model === RAW.model[head]).flatMap(({ name }) => {
+    const figure = document.getElementById(`fig-${encodeURIComponent(name)}`);
+    const image = figure && figure.querySelector("img");
+    const cut = image && placeOf(image, head);
+    return cut ? [{ image, name, cut }] : [];
+  });
 }
 
 function cutPicture({ image, name, cut }) {
