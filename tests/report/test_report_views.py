@@ -5,11 +5,12 @@ import csv
 import re
 import shlex
 import shutil
+import subprocess
 
 import numpy as np
 import pytest
 
-from conftest import EXAMPLE
+from conftest import BUILD, EXAMPLE
 from report_browser import PHONE, browser, exported, explorer, open_page  # noqa: F401
 from test_report_points import page_text, points
 
@@ -49,10 +50,35 @@ def test_one_head(results, open_page):
             [float(row[f"{number}_{end}"]) for end in ("cv", "lo", "hi")], rel=1e-3)
     assert rows["r_q"]["name"].startswith("query-position correlation r_q on PC0")
     assert rows["texts"]["cells"][2] == "–"  # the same in all heads
+    qk, = [r for r in table_of(results, "qk") if (r["layer"], r["q_head"], r["pc"]) == ("2", "1", "0")]
+    head, = [r for r in table_of(results, "heads") if (r["layer"], r["q_head"]) == ("2", "1")]
+    said = page.inner_text("#head-what")
+    assert re.match(rf"L2H1: its keys .*follow position.* \(r_k {float(qk['r_k']):.2f}\), its queries .* \(r_q ".replace("-", "−"), said)
+    sure = f"probability {float(head['category_probability']):.2f}" if head["category_probability"] else "its probability is not known"
+    assert f"; category {head['category']}, {sure}, texts of " in said
     missing = page.locator("#head-view .empty").all_inner_texts()
     commands = [shlex.split(text)[:2] for text in page.locator("#head-view .empty code").all_inner_texts()]
     assert len(missing) == len(commands) == 5
     assert {tuple(c) for c in commands} == {("qkscope", name) for name in ("compare-stages", "attention", "ablate")}
+
+
+def test_the_sentence_of_a_head(results, open_page, tmp_path):
+    """Where it attends, by the thresholds of the names; how its keys and queries follow position; how sure; at which length."""
+    numbers = {"2:1": (12.34, 0.36, 0.1, 0.8, 1.0), "0:3": (700, 0.0123, 0.7, 0.9, 1.0), "1:0": (31, 0.2, 0.1, 0.2, 0.05), "1:1": (31, 0.2, 0.1, 0.2, 1)}
+    ways = {"2:1": "locally (mean distance 12.3 tokens), leaves 0.36", "0:3": "to the previous token (mean distance 700 tokens), leaves 0.01",
+            "1:0": "evenly (mean distance 31 tokens), leaves 0.20", "1:1": "widely (mean distance 31 tokens), leaves 0.20"}
+    shutil.copytree(results, tmp_path / "results", ignore=shutil.ignore_patterns("manifest.json", "report.html", "figures"))
+    names = ["mean_distance", "sink_mass", "previous_mass", "near_mass", "information"]
+    rows = [[r["model"], r["layer"], r["q_head"], r["k_head"], *numbers.get(f"{r['layer']}:{r['q_head']}", [1] * 5)]
+            for r in table_of(results, "heads")]
+    with open(tmp_path / "results" / "attention.csv", "w", newline="") as file:
+        csv.writer(file).writerows([["model", "layer", "q_head", "k_head", *names], *rows])
+    subprocess.run([BUILD / "qkscope", "report", tmp_path / "results", "-q"], check=True, capture_output=True)
+    page = open_page(tmp_path / "results" / "report.html")
+    page.goto(page.url + "#heads=" + ",".join(ways))
+    page.wait_for_selector("#head-card[open] #head-what li >> nth=3")
+    for line, (name, way) in zip(page.locator("#head-what li").all_inner_texts(), ways.items(), strict=True):
+        assert f" L{name.replace(':', 'H')} attends {way} on the first token; its keys " in line
 
 
 def test_components_are_those_of_the_table(results, open_page):
