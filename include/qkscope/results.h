@@ -165,7 +165,9 @@ typedef struct qk_head_query {
     const char *sort; /* column, or abs(column), with "-" before it in descending order; empty
                             values come last. NULL: by model, layer and query head */
     size_t top;       /* the first so many; 0: all */
-    bool force;       /* also of tables that were changed, or are not complete */
+    int by_key; /* not 0: a row a key head, of the query heads that the condition keeps: q_heads are kept, group_size
+                         there are; a number x is x_min, x_mean and x_max over those kept. Of one folder */
+    bool force; /* also of tables that were changed, or are not complete */
 } qk_head_query;
 
 /* One of two folders; "" where it does not tell. */

@@ -11,6 +11,8 @@ static const qk_word FORMATS[] = {{"table", CLI_AS_TABLE}, {"csv", CLI_AS_CSV},
                                   {"latex", CLI_AS_LATEX}, {"longtable", CLI_AS_LONGTABLE},
                                   {"list", CLI_AS_LIST},   {NULL, 0}};
 
+static const qk_word BY[] = {{"query", 0}, {"key", 1}, {NULL, 0}};
+
 typedef struct request {
     cli_common common;
     qk_head_query query;
@@ -30,6 +32,11 @@ static const qk_setting ROWS[] = {
     {"top", QK_SETTING_INTEGER, QK_SETTING_AT(request, query.top), .min = 1, .max = 1e9,
      .value = "N", .help = "the first N of them", .unset = "all", .section = "Heads",
      .traits = QK_SETTING_ZERO_IS_NULL},
+    {"by", QK_SETTING_CHOICE, QK_SETTING_AT(request, query.by_key), .words = BY,
+     .help =
+         "a row a query head; or a key head, with least, mean and largest number of its query "
+         "heads",
+     .section = "Heads"},
     {"force", QK_SETTING_FLAG, QK_SETTING_AT(request, query.force),
      .help = "also from tables that are incomplete or were changed", .section = "Heads"},
     {"columns", QK_SETTING_TEXT, QK_SETTING_AT(request, query.columns), .value = "A,B,...",
@@ -80,7 +87,11 @@ static int print_table(const printed *p)
     cli_print(p->rows > 0 ? "\n" : "");
     if (!two && *p->of.sides[0].lengths)
         cli_print("%s\n", p->of.sides[0].lengths);
-    cli_print("%zu of %zu head%s\n", p->rows, p->of.heads, cli_s((int64_t)p->of.heads));
+    if (p->request->query.by_key)
+        cli_print("%zu key head%s, of %zu query heads\n", p->rows, cli_s((int64_t)p->rows),
+                  p->of.heads);
+    else
+        cli_print("%zu of %zu head%s\n", p->rows, p->of.heads, cli_s((int64_t)p->of.heads));
     if (p->of.sides[0].alone + p->of.sides[1].alone > 0)
         cli_print("in a alone: %zu, in b alone: %zu\n", p->of.sides[0].alone,
                   p->of.sides[1].alone);
@@ -134,7 +145,10 @@ static int print_heads(const printed *p)
         return print_json(p);
     if (format == CLI_AS_LIST)
         return print_list(p);
-    snprintf(count, sizeof count, "%zu of %zu heads", p->rows, p->of.heads);
+    snprintf(count, sizeof count,
+             p->request->query.by_key ? "%zu key heads, of %zu query heads"
+                                      : "%zu of %zu heads",
+             p->rows, p->of.heads);
     snprintf(lengths, sizeof lengths, "%s%s%s", p->of.sides[0].lengths,
              p->request->query.other ? "; b: " : "", p->of.sides[1].lengths);
     const char *const comments[3] = {p->call->line ? p->call->line : "qkscope heads", count,
@@ -150,6 +164,9 @@ static int run_heads(cli_call *call)
         return cli_usage("which results? Give the folder with the tables");
     r->query.results = call->arguments[0];
     r->query.other = call->count > 1 ? call->arguments[1] : NULL;
+    if (r->query.by_key && r->format == CLI_AS_LIST)
+        return cli_usage(
+            "a list for --heads is of query heads: give --by key without --format list");
     if (r->format == CLI_AS_LIST && !r->common.json) {
         cli_note_idle(call, "a format of columns", true, COLUMNS);
         r->query.columns = r->query.other ? "layer,q_head" : "model,layer,q_head";
@@ -184,7 +201,10 @@ const cli_command cmd_heads = {
         "explain' lists the columns there "
         "are, docs/sql.md says more.\n\nOf two folders, of one "
         "model each, a row has both: a.r_q is of the first, b.r_q of the second, diff.r_q "
-        "the second less the first. --columns r_q is a.r_q and b.r_q.\n\nNumbers are "
+        "the second less the first. --columns r_q is a.r_q and b.r_q.\n\nWith --by key a row "
+        "is a key head, which is "
+        "what a cache of keys and values holds: q_heads of its group_size query heads meet the "
+        "condition, and r_q_min, r_q_mean and r_q_max are over these.\n\nNumbers are "
         "rounded, except as CSV and JSON. A list is what --heads takes, as it is or as @FILE "
         "(docs/sql.md#lists-of-heads). Results that are not complete, or were changed, are "
         "refused unless "
@@ -195,6 +215,7 @@ const cli_command cmd_heads = {
         "0.95\"\n"
         "qkscope heads results --sort \"-abs(bias_strength)\" --top 10 --format latex\n"
         "qkscope heads results --sort -r_q --top 6 --format list\n"
+        "qkscope heads results --by key --where \"window_99_hi <= 256\"\n"
         "qkscope heads before after --where \"a.category != b.category\" --sort "
         "\"-abs(diff.r_q)\"\n",
     .table = &TABLE,

@@ -20,6 +20,9 @@ static const char USUAL[] =
 static const char USUAL_OF_TWO[] =
     "layer,q_head,category,category_probability,r_q,diff.r_q,bias_strength";
 
+static const char USUAL_BY_KEY[] =
+    "model,layer,k_head,category,r_q,r_k,mean_distance,window_99,remove_loss";
+
 static const char OF_ONE[] = "main.head_numbers";
 static const char OF_TWO[] =
     "a.head_numbers AS a FULL JOIN b.head_numbers AS b USING (head_id, layer, q_head)"
@@ -168,9 +171,10 @@ static qk_status add_named(head_list *l, const char *text, qk_error *err)
 
 static qk_status read_names(head_list *l, qk_error *err)
 {
-    const char *names = l->query->columns ? l->query->columns
-                        : l->query->other ? USUAL_OF_TWO
-                                          : USUAL;
+    const char *names = l->query->columns  ? l->query->columns
+                        : l->query->by_key ? USUAL_BY_KEY
+                        : l->query->other  ? USUAL_OF_TWO
+                                           : USUAL;
     for (const char *next = names;; next++) {
         char name[128];
         next += strspn(next, " ");
@@ -346,25 +350,6 @@ static qk_status need_one_model(const head_list *l, const char *set, qk_error *e
                     folder_of(l, set), models);
 }
 
-/* A head that none of these has is a mistake of whoever named it. */
-static qk_status need_heads(const head_list *l, qk_error *err)
-{
-    for (size_t i = 0; i < l->query->heads.count; i++) {
-        const qk_head_range *r = &l->query->heads.items[i];
-        char text[QK__HEAD_RANGE_SIZE];
-        double there;
-        QK_TRY(qk__sql_number(
-            l->store, &there, err,
-            "SELECT count(*) FROM %s WHERE layer BETWEEN %d AND %d AND q_head "
-            "BETWEEN %d AND %d",
-            l->from, r->first_layer, r->last_layer, r->first_head, r->last_head));
-        if (there == 0)
-            return qk__fail(err, QK_ERR_NOT_FOUND, "heads %s: these results have none of them",
-                            qk__head_range_text(r, text));
-    }
-    return QK_OK;
-}
-
 static qk_status open_folders(head_list *l, qk_error *err)
 {
     static const qk_context NOBODY = {0};
@@ -391,26 +376,63 @@ static qk_status add_conditions(const head_list *l, qk__buffer *sql, qk_error *e
             i == 0 ? " AND (" : " OR ", r->first_layer, r->last_layer, r->first_head,
             r->last_head, i + 1 == q->heads.count ? ")" : ""));
     }
-    const bool down = q->sort && *q->sort == '-';
-    if (q->sort)
-        QK_TRY(qk__buffer_printf(sql, err, " ORDER BY (%s\n) IS NULL, (%s\n)%s, head_id",
-                                 q->sort + down, q->sort + down, down ? " DESC" : ""));
-    else
-        QK_TRY(qk__buffer_printf(sql, err, " ORDER BY head_id"));
-    return q->top > 0 ? qk__buffer_printf(sql, err, " LIMIT %zu", q->top) : QK_OK;
+    return QK_OK;
+}
+
+static const char *order_of(const qk_head_query *q, bool *down)
+{
+    *down = q->sort && *q->sort == '-';
+    return q->sort ? q->sort + *down : "head_id";
+}
+
+static qk_status add_query_heads(const head_list *l, qk__buffer *sql, qk_error *err)
+{
+    bool down;
+    const char *order = order_of(l->query, &down), *way = down ? " DESC" : "";
+    QK_TRY(qk__buffer_printf(sql, err, "SELECT "));
+    if (l->query->by_key)
+        QK_TRY(qk__buffer_printf(sql, err, "head_id, model, layer, k_head, (%s\n) AS place, ",
+                                 order));
+    for (size_t i = 0; i < l->listed; i++)
+        QK_TRY(qk__buffer_printf(sql, err,
+                                 is_text(l->columns[i].column) ? "%scoalesce(%s, '') AS \"%s\""
+                                                               : "%s%s AS \"%s\"",
+                                 i > 0 ? ", " : "", l->columns[i].from, l->columns[i].name));
+    QK_TRY(add_conditions(l, sql, err));
+    return l->query->by_key
+               ? QK_OK
+               : qk__buffer_printf(sql, err, " ORDER BY (%s\n) IS NULL, (%s\n)%s, head_id",
+                                   order, order, way);
+}
+
+/* The statement of key heads around that of query heads. */
+static qk_status group_by_key(const head_list *l, qk__buffer *sql, qk_error *err)
+{
+    qk__buffer query_heads = *sql;
+    qk__listed *columns = qk__calloc(l->listed + 1, sizeof *columns);
+    bool down;
+    order_of(l->query, &down);
+    *sql = (qk__buffer){0};
+    qk_status status = columns ? QK_OK : qk__nomem(err);
+    for (size_t i = 0; i < l->listed && columns; i++)
+        columns[i] = (qk__listed){l->columns[i].name, is_text(l->columns[i].column),
+                                  is_id(l->columns[i].name)};
+    if (status == QK_OK)
+        status = qk__list_key_heads(sql, columns, l->listed, (const char *)query_heads.data,
+                                    down, err);
+    qk__buffer_free(&query_heads);
+    free(columns);
+    return status;
 }
 
 static qk_status list_rows(const head_list *l, qk_columns **columns, qk_error *err)
 {
     qk__buffer sql = {0};
-    qk_status status = qk__buffer_printf(&sql, err, "SELECT ");
-    for (size_t i = 0; i < l->listed && status == QK_OK; i++)
-        status = qk__buffer_printf(
-            &sql, err,
-            is_text(l->columns[i].column) ? "%scoalesce(%s, '') AS \"%s\"" : "%s%s AS \"%s\"",
-            i > 0 ? ", " : "", l->columns[i].from, l->columns[i].name);
-    if (status == QK_OK)
-        status = add_conditions(l, &sql, err);
+    qk_status status = add_query_heads(l, &sql, err);
+    if (status == QK_OK && l->query->by_key)
+        status = group_by_key(l, &sql, err);
+    if (status == QK_OK && l->query->top > 0)
+        status = qk__buffer_printf(&sql, err, " LIMIT %zu", l->query->top);
     if (status == QK_OK)
         status =
             qk__store_query(l->store, (const char *)sql.data, QK_SQL_SECONDS, columns, err);
@@ -423,6 +445,9 @@ static qk_status list_rows(const head_list *l, qk_columns **columns, qk_error *e
 static qk_status read_query(head_list *l, qk_error *err)
 {
     const qk_head_query *q = l->query;
+    if (q->by_key && q->other)
+        return qk__fail(err, QK_ERR_ARGUMENT,
+                        "key heads are listed of one folder of results: give one");
     QK_TRY(open_folders(l, err));
     QK_TRY(read_names(l, err));
     l->listed = l->count;
@@ -433,7 +458,7 @@ static qk_status read_query(head_list *l, qk_error *err)
     for (int i = 0; i < 2 && q->other; i++)
         QK_TRY(need_one_model(l, i ? "b" : "a", err));
     QK_TRY(choose_columns(l, err));
-    return need_heads(l, err);
+    return qk__need_named_heads(l->store, l->from, &q->heads, err);
 }
 
 qk_status qk_head_list(const qk_head_query *query, qk_columns **columns, qk_head_totals *totals,

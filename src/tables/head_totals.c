@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a list of heads says of the folders that it is made from. */
+/* What a list of heads says of the folders that it is made from, and whether heads are there. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/error.h"
 #include "base/json_build.h"
+#include "settings/head_set.h"
 #include "tables/store.h"
 #include "tables/text_lengths.h"
 
@@ -48,5 +49,24 @@ qk_status qk__tell_side(qk__store *store, const char *set, const char *other,
                           "head_id FROM \"%w\".head_ids)",
                           set, other));
     side->alone = (size_t)alone;
+    return QK_OK;
+}
+
+qk_status qk__need_named_heads(qk__store *store, const char *from, const qk_head_set *heads,
+                               qk_error *err)
+{
+    for (size_t i = 0; i < heads->count; i++) {
+        const qk_head_range *r = &heads->items[i];
+        char text[QK__HEAD_RANGE_SIZE];
+        double there;
+        QK_TRY(
+            qk__sql_number(store, &there, err,
+                           "SELECT count(*) FROM %s WHERE layer BETWEEN %d AND %d AND q_head "
+                           "BETWEEN %d AND %d",
+                           from, r->first_layer, r->last_layer, r->first_head, r->last_head));
+        if (there == 0)
+            return qk__fail(err, QK_ERR_NOT_FOUND, "heads %s: these results have none of them",
+                            qk__head_range_text(r, text));
+    }
     return QK_OK;
 }

@@ -3,7 +3,8 @@
  * statements, table_folder.c finds files, layout.c says which tables and columns there are, fill_csv.c reads files,
  * fill_sums.c sums some while they are read, fill_scores.c reads one of unknown columns, fill_ablated.c asks manifests, fill_heads.c puts tables together, result_rows.c makes columns of what a statement finds, aggregates.c has the
  * functions that SQLite lacks, category_texts.c finds misspelt categories, head_totals.c says what a
- * list of heads is made from, gone_columns.c knows columns of earlier versions. */
+ * list of heads is made from, gone_columns.c knows columns of earlier versions, key_heads.c
+ * makes a list of query heads one of key heads. */
 #ifndef QK_TABLES_STORE_H
 #define QK_TABLES_STORE_H
 
@@ -149,5 +150,22 @@ QK_MUST_CHECK qk_status qk__sql_functions(qk__store *t, qk_error *err);
 
 /* What says the same as a column ("entropy", "a.entropy") of an earlier version; NULL: it is none. */
 const char *qk__gone_column(const char *name);
+
+/* A head that was named and that none of the rows of `from` is of is a mistake of whoever named it. */
+QK_MUST_CHECK qk_status qk__need_named_heads(qk__store *store, const char *from,
+                                             const qk_head_set *heads, qk_error *err);
+
+/* A column of a list of heads: of texts, or of layers and heads. */
+typedef struct qk__listed {
+    const char *name;
+    bool text, id;
+} qk__listed;
+
+/* Appends the SELECT of key heads, with how many of their query heads a list has, of how many. query_heads: its SELECT, with
+ * these columns, head_id, model, layer, k_head, and `place` that it is ordered by: a key head stands where the first of its
+ * query heads would. */
+QK_MUST_CHECK qk_status qk__list_key_heads(qk__buffer *sql, const qk__listed *columns,
+                                           size_t count, const char *query_heads, bool down,
+                                           qk_error *err);
 
 #endif

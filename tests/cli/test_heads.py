@@ -102,6 +102,37 @@ def test_conditions(qkscope, results, tables, condition, holds):
     assert ids(rows(qkscope, results, "--where", condition)) == expected
 
 
+def test_rows_of_key_heads(qkscope, results, tables):
+    """Least, mean and largest of the query heads that the condition keeps, in the order of the first of them."""
+    kept, groups = {}, {}
+    for at, head in tables.items():
+        group = (at[0], int(head["k_head"]))
+        groups[group] = groups.get(group, 0) + 1
+        if number(head, "r_q") > 0.7:
+            kept.setdefault(group, []).append(head)
+    found = rows(qkscope, results, "--by", "key", "--where", "r_q > 0.7", "--sort", "-r_q", "--columns", "r_q,category,q_head")
+    assert list(found[0]) == ["layer", "k_head", "q_heads", "group_size", "r_q_min", "r_q_mean", "r_q_max", "category"]
+    order = sorted(kept, key=lambda group: -max(number(head, "r_q") for head in kept[group]))
+    assert [(int(row["layer"]), int(row["k_head"])) for row in found] == order and len(order) > 1
+    assert any(len(kept[group]) < groups[group] for group in order) and max(groups.values()) > 1
+    for row, group in zip(found, order, strict=True):
+        values = [number(head, "r_q") for head in kept[group]]
+        assert (int(row["q_heads"]), int(row["group_size"])) == (len(values), groups[group])
+        assert [float(row[f"r_q_{name}"]) for name in ("min", "mean", "max")] == pytest.approx(
+            [min(values), sum(values) / len(values), max(values)], rel=1e-12)
+        assert set(row["category"].split(" / ")) == {head["category"] for head in kept[group]}
+    said = qkscope("heads", results, "--by", "key", "--top", 2, expect=0).out
+    assert said.endswith(f"2 key heads, of {len(tables)} query heads\n")
+
+
+def test_rows_of_key_heads_are_of_one_folder(qkscope, results, study):
+    """And no list for --heads; key heads of two models stay apart."""
+    assert "of one folder of results: give one" in qkscope("heads", results, results, "--by", "key", expect=2).err
+    assert "is of query heads" in qkscope("heads", results, "--by", "key", "--format", "list", expect=2).err
+    found = rows(qkscope, study, "--by", "key", "--columns", "model,r_q")
+    assert {row["model"] for row in found} == {"a", "org/b"} and len({tuple(row.values())[:3] for row in found}) == len(found)
+
+
 @pytest.mark.cases(3)
 @pytest.mark.parametrize("key, by, down", [("r_q", lambda h: number(h, "r_q"), False),
                                            ("-abs(mu_q_beta)", lambda h: abs(number(h, "mu_q_beta")), True),
