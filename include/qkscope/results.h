@@ -191,6 +191,9 @@ typedef struct qk_head_totals {
 QK_API QK_MUST_CHECK qk_status qk_head_list(const qk_head_query *query, qk_columns **columns,
                                             qk_head_totals *totals, qk_error *err);
 
+/* What says the same as a column ("entropy", "a.entropy") of tables of earlier versions; NULL: it is none of these. */
+QK_API const char *qk_gone_column(const char *name);
+
 QK_END_DECLS
 
 #endif

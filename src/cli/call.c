@@ -227,7 +227,8 @@ static int check_arguments(const cli_call *call)
     int most = call->command->max_arguments;
     if (most < 0 || call->count <= most)
         return -1;
-    cli_error("unexpected argument '%s'", call->arguments[most]);
+    cli_error("unexpected argument '%s': %s takes %s", call->arguments[most],
+              call->command->name, call->command->usage);
     return fail_usage();
 }
 

@@ -216,9 +216,13 @@ static int run_explain(cli_call *call)
         print_all();
     if (found)
         return EXIT_CODE_OK;
+    const char *instead = qk_gone_column(name);
+    if (instead)
+        return cli_usage("the column '%s' has left: use %s", name, instead);
     const char *meant = suggest(name);
     return cli_usage("there is no column, table or word '%.100s'%s%s%s", name,
-                     meant ? " (did you mean " : "", meant ? meant : "", meant ? "?)" : "");
+                     meant ? " (did you mean " : "; 'qkscope explain' lists them",
+                     meant ? meant : "", meant ? "?)" : "");
 }
 
 /* Tables and columns, in the order of the schema. */

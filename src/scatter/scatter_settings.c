@@ -80,9 +80,10 @@ qk_status qk__scatter_check_settings(const qk_scatter_settings *s, qk_error *err
             "'-', of which only '_' may be the first",
             s->name, MAX_NAME);
     if (s->kinds != QK_KINDS_BOTH && s->basis != QK_BASIS_PCA)
-        return qk__fail(err, status,
-                        "one kind alone has a PCA only: all else is of queries and keys "
-                        "together");
+        return qk__fail(
+            err, status,
+            "one kind alone has a PCA only (--basis pca): all else is of queries and keys "
+            "together");
     if (s->rows < 0 || s->columns < 0 || s->rows > QK__SCATTER_SIDE ||
         s->columns > QK__SCATTER_SIDE || (s->rows == 0) != (s->columns == 0))
         return qk__fail(err, status, "a collage of %d x %d: expected 1x1 to %dx%d", s->rows,

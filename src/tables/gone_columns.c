@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Columns of earlier versions, and what says the same now. */
-#include "tables/store.h"
-
 #include <string.h>
+
+#include <qkscope/results.h>
 
 static const struct {
     const char *name, *instead;
@@ -25,7 +25,7 @@ static const struct {
     {"uniform_tv", "information"},
 };
 
-const char *qk__gone_column(const char *name)
+const char *qk_gone_column(const char *name)
 {
     const char *dot = strrchr(name, '.');
     const char *own = dot ? dot + 1 : name;

@@ -88,7 +88,7 @@ static const char *side_of(const char **name)
 
 static qk_status no_column(const head_list *l, const char *name, qk_error *err)
 {
-    const char *instead = qk__gone_column(name);
+    const char *instead = qk_gone_column(name);
     qk__guess guess = qk__guess_begin(name, strlen(name));
     find_column(l, name, &guess);
     if (instead)
@@ -209,7 +209,8 @@ static qk_status fail_text(const head_list *l, const char *sql, const char *text
                many = strncmp(message, MANY, strlen(MANY)) == 0;
     if (!both && strncmp(message, NONE, strlen(NONE)) != 0)
         return qk__fail(err, QK_ERR_ARGUMENT, "%s%s%s", where, message,
-                        many ? ": 'qkscope sql' has what is of many heads" : "");
+                        many ? ": 'qkscope sql' has what is of many heads"
+                             : "; write it like \"category = 'mixed' and abs(r_k) >= 0.5\"");
     snprintf(name, sizeof name, "%s", message + (both ? strlen(BOTH) : strlen(NONE)));
     const char *plain = name, *side = side_of(&plain);
     const qk__store_column *column = find_column(l, plain, NULL);
@@ -220,7 +221,7 @@ static qk_status fail_text(const head_list *l, const char *sql, const char *text
     if (column && check_side(l, side, column, &why) != QK_OK)
         return qk__fail(err, QK_ERR_ARGUMENT, "%s%s", where, why.message);
     no_column(l, name, &why);
-    if (qk__gone_column(name))
+    if (qk_gone_column(name))
         return qk__fail(err, QK_ERR_ARGUMENT, "%s%s", where, why.message);
     return qk__fail(err, QK_ERR_ARGUMENT, "%s%s; a text stands in single quotes: '%s'", where,
                     why.message, name);

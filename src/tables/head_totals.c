@@ -65,8 +65,10 @@ qk_status qk__need_named_heads(qk__store *store, const char *from, const qk_head
                            "BETWEEN %d AND %d",
                            from, r->first_layer, r->last_layer, r->first_head, r->last_head));
         if (there == 0)
-            return qk__fail(err, QK_ERR_NOT_FOUND, "heads %s: these results have none of them",
-                            qk__head_range_text(r, text));
+            return qk__fail(
+                err, QK_ERR_NOT_FOUND,
+                "heads %s: these results have none of them; without --heads all are listed",
+                qk__head_range_text(r, text));
     }
     return QK_OK;
 }

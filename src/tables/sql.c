@@ -125,9 +125,12 @@ static qk_status fail_at(qk__store *t, const char *sql, int code, qk_error *err)
                         message);
     static const char NONE[] = "no such column: ";
     const char *quote =
-        strstr(message, "no such column") ? "; a text stands in single quotes" : "";
+        strstr(message, "no such column")
+            ? "; a text stands in single quotes; 'qkscope sql RESULTS' lists columns"
+        : strstr(message, "no such table") ? "; 'qkscope sql RESULTS' lists tables"
+                                           : "";
     const char *none = strncmp(message, NONE, strlen(NONE)) == 0 ? message + strlen(NONE) : "";
-    const char *instead = qk__gone_column(none);
+    const char *instead = qk_gone_column(none);
     if (instead)
         return qk__fail(err, QK_ERR_ARGUMENT, "the column %s has left: use %s", none, instead);
     if (at >= 0)

@@ -124,6 +124,8 @@ static qk_status check_tables(const qk__store_set *set, const qk__table_folder *
     QK_TRY(qk__path_in(&path, source->folder, "scores.csv", err));
     if (there || qk__is_there(path.text))
         return QK_OK;
+    if (!qk__is_there(source->folder))
+        return qk__fail(err, QK_ERR_NOT_FOUND, "%s: no such folder of results", source->folder);
     qk__set_error(err, QK_ERR_NOT_FOUND,
                   "%s: no tables of results here (qk.csv, heads.csv, rotated.csv, head_*.csv, "
                   "stages.csv)",

@@ -3,8 +3,7 @@
  * statements, table_folder.c finds files, layout.c says which tables and columns there are, fill_csv.c reads files,
  * fill_sums.c sums some while they are read, fill_scores.c reads one of unknown columns, fill_ablated.c asks manifests, fill_heads.c puts tables together, result_rows.c makes columns of what a statement finds, aggregates.c has the
  * functions that SQLite lacks, category_texts.c finds misspelt categories, head_totals.c says what a
- * list of heads is made from, gone_columns.c knows columns of earlier versions, key_heads.c
- * makes a list of query heads one of key heads. */
+ * list of heads is made from, key_heads.c makes a list of query heads one of key heads. */
 #ifndef QK_TABLES_STORE_H
 #define QK_TABLES_STORE_H
 
@@ -147,9 +146,6 @@ QK_MUST_CHECK qk_status qk__tell_side(qk__store *store, const char *set, const c
 QK_MUST_CHECK qk_status qk__sql_rows(qk__store *t, sqlite3_stmt *statement, qk_columns **rows,
                                      qk_error *err);
 QK_MUST_CHECK qk_status qk__sql_functions(qk__store *t, qk_error *err);
-
-/* What says the same as a column ("entropy", "a.entropy") of an earlier version; NULL: it is none. */
-const char *qk__gone_column(const char *name);
 
 /* A head that was named and that none of the rows of `from` is of is a mistake of whoever named it. */
 QK_MUST_CHECK qk_status qk__need_named_heads(qk__store *store, const char *from,

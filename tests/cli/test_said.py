@@ -38,11 +38,14 @@ def folder(qkscope, tmp_path_factory):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(text if isinstance(text, bytes) else text.encode())
     (folder / "empty").mkdir()
+    (folder / "bin").mkdir()
+    (folder / "bin/hf").write_text("#!/bin/sh\ntouch asked-the-network\n")
+    (folder / "bin/hf").chmod(0o755)
     return folder
 
 
 def said(qkscope, folder, line):
-    done = qkscope(*shlex.split(line)[1:], cwd=folder, env={"COLUMNS": None})
+    done = qkscope(*shlex.split(line)[1:], cwd=folder, env={"COLUMNS": None, "PATH": f"{folder / 'bin'}:{os.environ['PATH']}"})
     return f"{done.out}{done.err}[{done.code}]\n"
 
 
@@ -56,4 +59,4 @@ def test_what_is_said(qkscope, folder, section):
         SAID.write_text(SAID.read_text().replace(section, told))
     else:
         assert told.rstrip() == section.rstrip()
-    assert sorted(folder.rglob("*")) == before  # a mistake writes nothing
+    assert sorted(folder.rglob("*")) == before  # a mistake writes nothing, and fetches nothing
