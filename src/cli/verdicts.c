@@ -4,6 +4,7 @@
 #include "verdicts.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,10 +41,27 @@ static double plain(double loss)
     return rounded == 0 ? 0 : rounded;
 }
 
+/* Puts more behind a text, which is NULL at first, and stays as it is where memory lacks. */
+__attribute__((format(printf, 2, 3))) static void add(char **text, const char *format, ...)
+{
+    va_list list, again;
+    va_start(list, format);
+    va_copy(again, list);
+    const size_t before = *text ? strlen(*text) : 0;
+    const int more = vsnprintf(NULL, 0, format, list);
+    char *grown = more >= 0 ? realloc(*text, before + (size_t)more + 1) : NULL;
+    if (grown) {
+        *text = grown;
+        vsnprintf(grown + before, (size_t)more + 1, format, again);
+    }
+    va_end(again);
+    va_end(list);
+}
+
 /* "without rotation the loss rises (0.0093, 0.0042 to 0.0144): it uses position". Only the first number of a sentence has its
  * unit. */
-static void write_verdict(FILE *out, const qk_ablation_effect *e, double tolerance,
-                          const char *unit)
+static void add_verdict(char **text, const qk_ablation_effect *e, double tolerance,
+                        const char *unit)
 {
     static const char *const SAID[2][NUM_VERDICTS] = {
         {" is harmless", " raises the loss", " is not decided"},
@@ -52,17 +70,17 @@ static void write_verdict(FILE *out, const qk_ablation_effect *e, double toleran
     const verdict found = verdict_of(e, tolerance);
     if (!qk_ablation_wording(e->what, &words))
         snprintf(words.called, sizeof words.called, "%s", e->what);
-    fprintf(out, "%s%s (%.4f", words.called, SAID[strncmp(words.called, "with", 4) == 0][found],
-            plain(e->delta));
+    add(text, "%s%s (%.4f", words.called, SAID[strncmp(words.called, "with", 4) == 0][found],
+        plain(e->delta));
     if (isfinite(e->delta_lo) && isfinite(e->delta_hi))
-        fprintf(out, ", %.4f to %.4f%s)", plain(e->delta_lo), plain(e->delta_hi), unit);
+        add(text, ", %.4f to %.4f%s)", plain(e->delta_lo), plain(e->delta_hi), unit);
     else
-        fprintf(out, "%s; one text has no interval)", unit);
+        add(text, "%s; one text has no interval)", unit);
     if (found != UNDECIDED)
-        fprintf(out, ": %s", found == HARMLESS ? words.spares : words.needs);
+        add(text, ": %s", found == HARMLESS ? words.spares : words.needs);
     if (found == NEEDED && e->draws > 0)
-        fprintf(out,
-                e->beyond_lo > 0 ? ", more than random heads" : ", no more than random heads");
+        add(text,
+            e->beyond_lo > 0 ? ", more than random heads" : ", no more than random heads");
 }
 
 /* The next change of a group in the order of the tables, which lie in one array. */
@@ -89,17 +107,13 @@ static void print_sentence(const qk_ablation_effect *const *list, size_t count,
 {
     const qk_ablation_effect *e = NULL;
     char *text = NULL;
-    size_t size = 0;
-    FILE *out = open_memstream(&text, &size);
-    if (!out)
-        return;
-    fprintf(out, "%s: ", group);
+    add(&text, "%s: ", group);
     for (const char *unit = " nats"; (e = next_of(list, count, group, e)); unit = "") {
-        fputs(*unit ? "" : "; ", out);
-        write_verdict(out, e, tolerance, unit);
+        add(&text, *unit ? "" : "; ");
+        add_verdict(&text, e, tolerance, unit);
     }
-    fputs(".", out);
-    if (fclose(out) == 0)
+    add(&text, ".");
+    if (text)
         print_indented(text);
     free(text);
 }
