@@ -158,7 +158,7 @@ function kindsOfHeads() {
   const counts = RAW.categories.map((_, c) => RAW.category.filter((own, h) => own === c && (last < 0 || RAW.model[h] === last)).length);
   const filter = last < 0 ? "" : `only-model=${encodeURIComponent(RAW.models[last].name)}&`;
   if (!counts.some(Boolean)) return "";
-  return html`<p id="kinds">Kinds of heads${when(last >= 0, last >= 0 && html` at ${name(RAW.models[last].label)}`)}: ${
+  return html`<p id="kinds">Categories${when(last >= 0, last >= 0 && html` at ${name(RAW.models[last].label)}`)}: ${
     listed(counts.flatMap((count, c) => (count ? [html`<a href="#explorer" data-filter="${filter}only-category=${RAW.categories[c]}">${whole(count)} ${RAW.categories[c]}</a>`] : [])))}.</p>`;
 }
 
