@@ -74,13 +74,15 @@ static void put_number(qk__canvas *canvas, double value)
     put_bytes(canvas, text, spell(hundredths_of(value), text));
 }
 
+static const char *role_color(const qk__theme *t, int role)
+{
+    return (const char *const[]){NULL, t->background, t->ink, t->muted, t->grid, t->box}[role];
+}
+
 static void put_color(qk__canvas *canvas, const char *color)
 {
-    const qk__theme *t = canvas->theme;
-    const char *const roles[NUM_ROLES] = {NULL,     t->background, t->ink,
-                                          t->muted, t->grid,       t->box};
     for (int i = 1; i < NUM_ROLES; i++)
-        if (strcmp(color, roles[i]) == 0) {
+        if (strcmp(color, role_color(canvas->theme, i)) == 0) {
             char mark = (char)i;
             put_bytes(canvas, &mark, 1);
             return;
@@ -251,23 +253,13 @@ static void put_sign(qk__canvas *canvas, qk__sign sign, double x, double y, doub
 static qk__pen sign_pen(const qk__canvas *canvas, qk__sign sign, double radius,
                         const char *color, double opacity)
 {
-    const double unit = canvas->theme->line_width; /* by which put_pen multiplies */
-    qk__pen pen = {.stroke = color, .opacity = opacity};
-    switch (sign) {
-    case QK__DISC:
-        pen.width = 2 * radius / unit;
-        break;
-    case QK__SQUARE:
-        pen.width = 2 * SIDE * radius / unit;
-        break;
-    case QK__RING:
-    case QK__FRAME:
-        pen.width = fmax(0.8, 0.3 * radius);
-        break;
-    default:
-        pen = (qk__pen){.fill = color, .opacity = opacity};
-    }
-    return pen;
+    const bool open = sign == QK__RING || sign == QK__FRAME;
+    const bool line = open || sign == QK__DISC || sign == QK__SQUARE;
+    const double size = (sign == QK__SQUARE ? 2 * SIDE : 2) * radius;
+    return (qk__pen){.fill = line ? NULL : color,
+                     .stroke = line ? color : NULL,
+                     .width = open ? fmax(0.8, 0.3 * radius) : size / canvas->theme->line_width,
+                     .opacity = opacity};
 }
 
 void qk__draw_signs(qk__canvas *canvas, qk__sign sign, const double (*places)[2], size_t count,
@@ -407,8 +399,10 @@ void qk__draw_text(qk__canvas *canvas, const char *markup, double x, double y, q
                                           " text-anchor=\"end\""};
     if (!*markup)
         return;
-    emit(canvas, "<text x=\"%n\" y=\"%n\" font-size=\"%n\" fill=\"%c\"%s", x,
-         y + 0.35 * type.size, type.size, type.color, ANCHORS[type.anchor]);
+    emit(canvas, "<text x=\"%n\" y=\"%n\" font-size=\"%n\"%s", x, y + 0.35 * type.size,
+         type.size, ANCHORS[type.anchor]);
+    if (strcmp(type.color, canvas->theme->ink) != 0) /* which that of the whole is */
+        emit(canvas, " fill=\"%c\"", type.color);
     if (type.turn != 0)
         emit(canvas, " transform=\"rotate(%n %n %n)\"", type.turn, x, y);
     put(canvas, ">");
@@ -431,21 +425,13 @@ void qk__draw_text(qk__canvas *canvas, const char *markup, double x, double y, q
 static qk_status put_body(const qk__canvas *canvas, bool in_page, qk__buffer *out,
                           qk_error *err)
 {
-    const qk__theme *t = canvas->theme;
-    const char *const fixed[NUM_ROLES] = {NULL,     t->background, t->ink,
-                                          t->muted, t->grid,       t->box};
-    static const char *const VARIABLES[NUM_ROLES] = {NULL,
-                                                     "var(--fig-bg)",
-                                                     "var(--fig-ink)",
-                                                     "var(--fig-muted)",
-                                                     "var(--fig-grid)",
-                                                     "var(--fig-box)"};
+    static const char *const ROLES[NUM_ROLES] = {NULL, "bg", "ink", "muted", "grid", "box"};
     const char *p = (const char *)canvas->body.data, *end = p + canvas->body.size, *from = p;
     for (; p < end; p++)
         if (*p > 0 && *p < NUM_ROLES) {
-            const char *color = (in_page ? VARIABLES : fixed)[(int)*p];
             QK_TRY(qk__buffer_append(out, from, (size_t)(p - from), err));
-            QK_TRY(qk__buffer_append(out, color, strlen(color), err));
+            QK_TRY(in_page ? qk__buffer_printf(out, err, "var(--fig-%s)", ROLES[(int)*p])
+                           : qk__buffer_printf(out, err, "%s", role_color(canvas->theme, *p)));
             from = p + 1;
         }
     return from < end ? qk__buffer_append(out, from, (size_t)(end - from), err) : QK_OK;
@@ -464,8 +450,9 @@ static qk_status put_whole(const qk__canvas *canvas, double width, double height
     emit(
         &ground,
         "<svg xmlns=\"http://www.w3.org/2000/svg\" xmlns:xlink=\"http://www.w3.org/1999/xlink\""
-        "%s viewBox=\"0 0 %n %n\" font-family=\"sans-serif\" xml:space=\"preserve\">\n",
-        size, width, height);
+        "%s viewBox=\"0 0 %n %n\" font-family=\"sans-serif\" fill=\"%c\" "
+        "xml:space=\"preserve\">\n",
+        size, width, height, canvas->theme->ink);
     qk__draw_rect(&ground, 0, 0, width, height, (qk__pen){.fill = canvas->theme->background});
     qk_status status =
         ground.status == QK_OK ? put_body(&ground, in_page, out, err) : qk__nomem(err);

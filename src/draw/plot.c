@@ -21,6 +21,11 @@ static double share_of(const qk__axis *axis, double value)
     return (value - low) / (high - low);
 }
 
+static bool is_between(double share)
+{
+    return share > -1e-9 && share < 1 + 1e-9;
+}
+
 double qk__at_x(const qk__plot *plot, double x)
 {
     return plot->left + plot->width * share_of(&plot->x, x);
@@ -34,6 +39,15 @@ double qk__at_y(const qk__plot *plot, double y)
 static qk__pen line_pen(const char *color, double width)
 {
     return (qk__pen){.stroke = color, .width = width};
+}
+
+/* Room for places on the canvas. */
+static double (*places(const qk__plot *plot, size_t count))[2]
+{
+    double(*points)[2] = qk__calloc(count + 1, sizeof *points);
+    if (!points && plot->canvas->status == QK_OK)
+        plot->canvas->status = qk__nomem(&plot->canvas->err);
+    return points;
 }
 
 /* ---- numbers ---------------------------------------------------------------------------- */
@@ -101,30 +115,47 @@ static double place_of(const qk__plot *plot, qk__edge side, double at)
 static void put_tic(const qk__plot *plot, qk__edge side, double at, const qk__tic *tic,
                     const qk__tic_style *style)
 {
-    const qk__theme *theme = plot->canvas->theme;
     const double right = plot->left + plot->width, below = plot->top + plot->height;
-    const double out = style->length, gap = 0.35 * plot->type;
-    qk__type type = {.size = plot->type, .color = theme->ink, .whole = tic->whole};
+    const double out = style->length + 0.35 * plot->type;
+    qk__type type = {
+        .size = plot->type, .color = plot->canvas->theme->ink, .whole = tic->whole};
     double x = at, y = at;
-    if (side == QK__BELOW || side == QK__ABOVE) {
-        double edge = side == QK__BELOW ? below : plot->top, way = side == QK__BELOW ? 1 : -1;
-        if (out > 0)
-            qk__draw_line(plot->canvas, at, edge, at, edge + way * out,
-                          line_pen(theme->muted, 0.8));
-        y = edge + way * (out + gap + 0.5 * plot->type);
+    if (is_across(side)) {
+        const double far = out + (style->turn != 0 ? 0.25 : 0.5) * plot->type;
+        y = side == QK__BELOW ? below + far : plot->top - out - 0.5 * plot->type;
         type.anchor = style->turn != 0 ? QK__END : QK__MIDDLE;
         type.turn = -style->turn;
-        if (style->turn != 0)
-            y -= 0.25 * plot->type;
     } else {
-        double edge = side == QK__LEFT ? plot->left : right, way = side == QK__LEFT ? -1 : 1;
-        if (out > 0)
-            qk__draw_line(plot->canvas, edge, at, edge + way * out, at,
-                          line_pen(theme->muted, 0.8));
-        x = edge + way * (out + gap);
+        x = side == QK__LEFT ? plot->left - out : right + out;
         type.anchor = side == QK__LEFT ? QK__END : QK__START;
     }
     qk__draw_text(plot->canvas, tic->text, x, y, type);
+}
+
+/* A line for each tic: from the edge outward, or across the plot; all are one shape. */
+static void put_tic_lines(const qk__plot *plot, qk__edge side, const qk__tic *tics,
+                          size_t count, double length, bool grid)
+{
+    const bool across = is_across(side);
+    const double begin = across ? plot->top : plot->left,
+                 end = begin + (across ? plot->height : plot->width);
+    const bool outer = side == QK__BELOW || side == QK__RIGHT;
+    const double edge = outer ? end : begin, out = outer ? edge + length : edge - length;
+    double(*points)[2] = places(plot, 3 * count);
+    for (size_t i = 0; points && i < 3 * count; i++) {
+        const double share = share_of(across ? &plot->x : &plot->y, tics[i / 3].at);
+        const double at = i % 3 == 2 || (grid && !is_between(share))
+                              ? NAN
+                              : place_of(plot, side, tics[i / 3].at);
+        const double along = i % 3 == 0 ? grid ? begin : edge : grid ? end : out;
+        points[i][0] = across ? at : along;
+        points[i][1] = across ? along : at;
+    }
+    if (points)
+        qk__draw_path(plot->canvas, (const double(*)[2])points, 3 * count, false,
+                      grid ? line_pen(plot->canvas->theme->grid, 0.5)
+                           : line_pen(plot->canvas->theme->muted, 0.8));
+    free(points);
 }
 
 /* Pixels of a label along its side. */
@@ -140,6 +171,10 @@ void qk__label_tics(const qk__plot *plot, qk__edge side, const qk__tic *tics, si
                     qk__tic_style style)
 {
     double last = NAN, reach = 0;
+    if (style.grid)
+        put_tic_lines(plot, side, tics, count, 0, true);
+    if (style.length > 0)
+        put_tic_lines(plot, side, tics, count, style.length, false);
     for (size_t i = 0; i < count; i++) {
         double at = place_of(plot, side, tics[i].at);
         double half = extent_of(plot, side, tics[i].text, &style) / 2;
@@ -148,9 +183,6 @@ void qk__label_tics(const qk__plot *plot, qk__edge side, const qk__tic *tics, si
         qk__tic tic = tics[i];
         if (isfinite(last) && fabs(at - last) < (style.turn != 0 ? 2 * half : half + reach))
             tic.text = "";
-        if (style.grid)
-            (is_across(side) ? qk__line_up : qk__line_across)(
-                plot, tics[i].at, line_pen(plot->canvas->theme->grid, 0.5));
         put_tic(plot, side, at, &tic, &style);
         if (*tic.text) {
             last = at;
@@ -260,11 +292,6 @@ void qk__draw_sides(const qk__plot *plot, unsigned sides)
         qk__draw_line(plot->canvas, right, plot->top, right, below, pen);
 }
 
-static bool is_between(double share)
-{
-    return share > -1e-9 && share < 1 + 1e-9;
-}
-
 void qk__line_across(const qk__plot *plot, double y, qk__pen pen)
 {
     double at = qk__at_y(plot, y);
@@ -297,14 +324,6 @@ void qk__draw_bar(const qk__plot *plot, double x0, double x1, double y0, double 
     const double c = qk__at_y(plot, y0), d = qk__at_y(plot, y1);
     if (isfinite(a) && isfinite(b) && isfinite(c) && isfinite(d))
         qk__draw_rect(plot->canvas, fmin(a, b), fmin(c, d), fabs(b - a), fabs(d - c), pen);
-}
-
-static double (*places(const qk__plot *plot, size_t count))[2]
-{
-    double(*points)[2] = qk__calloc(count + 1, sizeof *points);
-    if (!points && plot->canvas->status == QK_OK)
-        plot->canvas->status = qk__nomem(&plot->canvas->err);
-    return points;
 }
 
 void qk__draw_points(const qk__plot *plot, const double *x, const double *y, size_t count,
