@@ -76,7 +76,7 @@ const char *qk_text_lengths_say(const qk_text_lengths *lengths, char text[QK_LEN
         used = (size_t)qk__print_plain(text, QK_LENGTHS_SIZE, "texts of unknown length");
     if (isfinite(l->position_most) && used < QK_LENGTHS_SIZE)
         qk__print_plain(text + used, QK_LENGTHS_SIZE - used,
-                        ", positions %.15g to %.15g, mean %.6g", l->position_least,
+                        ", positions %.15g to %.15g (mean %.6g)", l->position_least,
                         l->position_most, l->position_mean);
     return text;
 }

@@ -390,7 +390,7 @@ def test_order_and_forms_of_two(qkscope, results, tables, later):
     assert (said["in_a_alone"], said["in_b_alone"]) == (5, 0)
     assert [(h["layer"], h["q_head"]) for h in said["heads"]] == wanted
     first, second, *_, count, alone = qkscope("heads", results, later).out.splitlines()
-    of = "texts of 991.5 tokens (424 to 1024), positions 0 to 1023, mean 496.3"
+    of = "texts of 991.5 tokens (424 to 1024), positions 0 to 1023 (mean 496.3)"
     assert first == f"a: {results} (kjv-tiny step-2004, {EXAMPLE}), {of}" and second == (
-        f"b: {later} (org/later, {EXAMPLE}), texts of 991 tokens (424 to 1024), positions 0 to 1023, mean 496.803")
+        f"b: {later} (org/later, {EXAMPLE}), texts of 991 tokens (424 to 1024), positions 0 to 1023 (mean 496.803)")
     assert (count, alone) == ("20 of 20 heads", "in a alone: 5, in b alone: 0")

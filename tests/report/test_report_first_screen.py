@@ -54,7 +54,7 @@ def test_what_was_analysed(qkscope, analysed):
     layers = json.loads((out / "manifest.json").read_text())["runs"][0]["num_layers"]
     span = lambda values: f"{min(values):,}" + (f" to {max(values):,}" if len(set(values)) > 1 else "")
     assert shown == {"Model": "tiny", "Heads": f"{len(heads)} query heads in {layers} layers",
-                     "Rows a head": f"{span(rows)} queries or keys", "Texts": f"{span(texts)} a head; texts of 989.5 tokens (407 to 1024), positions 0 to 1023, mean 494.147",
+                     "Rows a head": f"{span(rows)} queries or keys", "Texts": f"{span(texts)} a head; texts of 989.5 tokens (407 to 1024), positions 0 to 1023 (mean 494.147)",
                      "Captures": f"someone/kjv at {COMMIT[:12]}", "Made": "2001-09-09",
                      "Host": platform.node(), "qkscope": VERSION}
     assert f'<code title="{COMMIT}">' in drawn(out / "report.html")

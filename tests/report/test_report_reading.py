@@ -107,6 +107,8 @@ def test_how_many_heads_follow_position(study, made, checkpoints, open_page):
     own = [i for i, r in enumerate(rows) if study == "models" or r["model"] == "2004"]
     counts = Counter(rows[i]["category"] for i in own)
     page = open_page(path, viewport=WIDE)
+    picture = page.locator("#map-grid").bounding_box()
+    assert picture["y"] + 30 < 700, "the first screen has a picture"
     links = page.locator("#kinds a")
     assert {text.split(" ")[1]: int(text.split(" ")[0]) for text in links.all_inner_texts()} == counts
     name, count = counts.most_common()[-1]

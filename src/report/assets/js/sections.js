@@ -189,10 +189,12 @@ function pointsNote() {
 }
 
 function fillOverview() {
-  $("cards").innerHTML = html`${analysed()}${trusted()}${standsOut()}${when(RAW, RAW && nextCommands())}`.markup;
+  $("cards").innerHTML = html`${analysed()}${trusted()}${standsOut()}`.markup;
+  if ($("map")) $("cards").append($("map"));
   const note = make("p", { className: RAW ? "note" : "empty", id: "points-note" });
   note.innerHTML = (RAW ? html`${pointsNote()}` : html`There is no table of heads, so there is no picture of them.`).markup;
   $("overview").append(note);
+  if (RAW) note.insertAdjacentHTML("afterend", nextCommands().markup);
 }
 
 // ---- findings and numbers --------------------------------------------------------------------------
