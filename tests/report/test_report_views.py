@@ -78,7 +78,7 @@ def test_the_sentence_of_a_head(results, open_page, tmp_path):
     page.goto(page.url + "#heads=" + ",".join(ways))
     page.wait_for_selector("#head-card[open] #head-what li >> nth=3")
     for line, (name, way) in zip(page.locator("#head-what li").all_inner_texts(), ways.items(), strict=True):
-        assert f" L{name.replace(':', 'H')} attends {way} on the first token; its keys " in line
+        assert f"L{name.replace(':', 'H')} attends {way} on the first token; its keys " in line
 
 
 def test_components_are_those_of_the_table(results, open_page):

@@ -196,18 +196,18 @@ function followsPosition(head) {
   }).join(", ");
 }
 
-// What the head is, how sure, and at which length of texts.
-function sentenceOf(head) {
+// What the head is, how sure, and at which length of texts. name: "" where its title stands before the sentence.
+function sentenceOf(head, name) {
   const column = COLUMNS.get("category"), kind = column ? textOf(column, head) : "";
   const sure = numberIn("category_probability", head), lengths = SAID && SAID.lengths ? SAID.lengths.split(", positions")[0] : "";
   const category = [kind && `category ${kind}`, kind && (Number.isNaN(sure) ? "its probability is not known" : `probability ${twoPlaces(sure)}`),
     lengths].filter(Boolean).join(", ");
   const parts = [attendsTo(head), followsPosition(head), category].filter(Boolean);
-  return parts.length ? `${headName(head)}${attendsTo(head) ? " " : ": "}${parts.join("; ")}. ` : "";
+  return parts.length ? `${name}${attendsTo(head) ? " " : ": "}${parts.join("; ")}. ` : name ? "" : " ";
 }
 
-function whatIs(head) {
-  return `${sentenceOf(head)}Layer ${RAW.layer[head]} of 0 to ${RAW.models[RAW.model[head]].last_layer}, key head ${RAW.k_head[head]}.`;
+function whatIs(head, name) {
+  return `${sentenceOf(head, name)}Layer ${RAW.layer[head]} of 0 to ${RAW.models[RAW.model[head]].last_layer}, key head ${RAW.k_head[head]}.`;
 }
 
 function standingPicture(heads) {
@@ -223,8 +223,8 @@ function standingPicture(heads) {
 }
 
 function whoIs(head) {
-  const item = make("li", {}, make("b", {}, make("bdi", { textContent: headTitle(head) })), ` ${whatIs(head)} `);
-  if (card.heads.length < 2) return make("p", { textContent: whatIs(head) });
+  const item = make("li", {}, make("b", {}, make("bdi", { textContent: headTitle(head) })), `${whatIs(head, "")} `);
+  if (card.heads.length < 2) return make("p", { textContent: whatIs(head, headName(head)) });
   const remove = make("button", { type: "button", textContent: "Remove" });
   remove.setAttribute("aria-label", `Remove ${headTitle(head)}`);
   remove.addEventListener("click", () => {
