@@ -314,7 +314,8 @@ static int print_tex(const printed *p, bool pages)
     const char *environment = pages ? "longtable" : "tabular";
     cli_print("%% %s\n%% %s; needs \\usepackage{booktabs%s}\n", p->comments[0], p->comments[1],
               pages ? ",longtable" : "");
-    cli_print(p->comments[2] ? "%% %s\n" : "", p->comments[2]);
+    if (p->comments[2])
+        cli_print("%% %s\n", p->comments[2]);
     cli_print("\\begin{%s}{", environment);
     for (size_t i = 0; i < p->count; i++)
         cli_print(p->shown[i].texts ? "l" : "r");
