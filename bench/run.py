@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-import make_capture
+import capture_files
 from timed import timed
 
 HERE = Path(__file__).resolve().parent
@@ -96,7 +96,7 @@ def memory(build, work):
         for name in ("l00h00q", "l00h00k"):
             path = capture / name / "data.parquet"
             if not path.exists():
-                make_capture.write_head(path, rows, 128, rows, big_table=True)
+                capture_files.write_head(path, rows, 128, rows, big_table=True)
         peak = timed(build, [build / "qkscope", "pca", capture, "-o", work / "memory", "--force",
                       "--threads", "2", "--quiet"])[1]
         print(f"| {rows:,} | {peak:.1f} |")
@@ -110,7 +110,7 @@ def main():
     work = args.build / "bench-data"
     capture = work / "capture"
     if not (capture / "complete").exists():
-        subprocess.run([sys.executable, HERE / "make_capture.py", capture], check=True)
+        subprocess.run([sys.executable, HERE / "capture_files.py", capture], check=True)
         (capture / "complete").touch()
     compare(args.build, capture, work, args.runs)
     limits(args.build, capture)

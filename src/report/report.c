@@ -346,6 +346,19 @@ static qk_status list_changed(const qk_report_settings *settings, qk_report_outc
     return status;
 }
 
+/* Of an ablation that lies in the results. */
+static qk_status check_ablation(const qk_report_settings *settings, qk_error *err)
+{
+    qk__path folder;
+    qk__manifest manifest;
+    QK_TRY(qk__path_in(&folder, settings->results, "ablation", err));
+    QK_TRY(qk__manifest_read(&manifest, folder.text, err));
+    qk_status status =
+        settings->force ? QK_OK : qk__manifest_verify(&manifest, folder.text, err);
+    qk__manifest_free(&manifest);
+    return status;
+}
+
 /* What figures, findings and the page ask. */
 static qk_status open_tables(qk__report *report, qk_error *err)
 {
@@ -391,6 +404,7 @@ static qk_status begin_report(qk__report *report, qk_report_outcome *outcome, qk
 {
     const qk_report_settings *settings = report->settings;
     QK_TRY(list_changed(settings, outcome, err));
+    QK_TRY(check_ablation(settings, err));
     QK_TRY(open_tables(report, err));
     QK_TRY(qk__check_scores(report->tables, &report->scores, &settings->context, err));
     QK_TRY(check_named(report, err));

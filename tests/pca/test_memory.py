@@ -10,7 +10,7 @@ from conftest import BUILD, ROOT, write_rows
 
 sys.path.insert(0, str(ROOT / "bench"))
 
-import make_capture
+import capture_files
 from timed import timed
 
 # How much memory a process keeps is malloc's to decide, and on a busy machine differs from run to run.
@@ -28,7 +28,7 @@ def test_peak_memory_is_bounded(tmp_path):
     for rows in (8_000, 800_000):
         capture = tmp_path / str(rows)
         for name in ("l00h00q", "l00h00k"):
-            make_capture.write_head(capture / name / "data.parquet", rows, 128, rows,
+            capture_files.write_head(capture / name / "data.parquet", rows, 128, rows,
                                     big_table=True)
         peaks[rows] = timed(BUILD, [BUILD / "qkscope", "pca", capture, "-o", tmp_path / "out",
                              "--force", "--threads", "2", "--quiet"])[1]
@@ -43,7 +43,7 @@ def test_plasticity_keeps_one_head_of_each_kind(tmp_path):
     rows, dim = 40_000, 128
     for head in range(4):
         for kind in "qk":
-            make_capture.write_head(tmp_path / "c" / f"l00h{head:02d}{kind}" / "data.parquet", rows,
+            capture_files.write_head(tmp_path / "c" / f"l00h{head:02d}{kind}" / "data.parquet", rows,
                                     dim, head, big_table=True)
     # The smaller of two: which of its arenas malloc takes depends on the moment, and only ever adds.
     peak = {command: min(timed(BUILD, [BUILD / "qkscope", command, tmp_path / "c", "-o",

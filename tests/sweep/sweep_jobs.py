@@ -26,7 +26,7 @@ JOBS = [
     Job("merge-tables", ("merge", "{in}/layer-0", "{in}/layer-1", *ONE, "--force", "-o", "{out}"), old=PCA),
     Job("analyze", ANALYZE, old=(*ANALYZE, "--components", "2")),
     Job("rotate", ("rotate", "{in}/capture", "--layers", "0", *ONE, "-o", "{out}"), before=(PCA,)),
-    Job("report", ("report", "{out}", "-q", "--format", "svg"), before=(PCA,), page="report.html", sample=2),
+    Job("report", ("report", "{out}", *ONE, "--format", "svg"), before=(PCA,), page="report.html", sample=2),
     Job("study", STUDY, old=(*STUDY, "--theme", "dark"), sample=1),
     Job("study-tables", TABLES, old=("study", "{in}/old.yaml", *TABLES[2:]), sample=4),
 ]
