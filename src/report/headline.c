@@ -136,8 +136,8 @@ static qk_status ask_row(qk__store *tables, const char *sql, const qk__headline 
                          qk_columns **rows, qk_error *err)
 {
     if (row->model)
-        return qk__store_ask(tables, rows, err, "%s WHERE head_id >= %lld AND head_id < %lld", sql,
-                             (long long)row->model->id << 42,
+        return qk__store_ask(tables, rows, err, "%s WHERE head_id >= %lld AND head_id < %lld",
+                             sql, (long long)row->model->id << 42,
                              ((long long)row->model->id + 1) << 42);
     if (row->family)
         return qk__store_ask(tables, rows, err, "%s WHERE family = %Q", sql, row->family);
