@@ -153,13 +153,14 @@ static bool parse_what(const char *text, qk__what *what)
     what->kind = change->kind;
     what->profile = change->kind == QK_CHANGE_PROFILE;
     what->mean = strcmp(change->word, "mean") == 0;
+    const char *value = colon ? colon + 1 : "";
     if (change->kind == QK_CHANGE_DIRECTION)
-        return parse_direction(colon + 1, what);
+        return parse_direction(value, what);
     if (change->kind == QK_CHANGE_WINDOW)
-        return parse_numbers(colon + 1, &what->window, &what->kept);
+        return parse_numbers(value, &what->window, &what->kept);
     if (strcmp(change->word, "shuffle") == 0)
-        return parse_numbers(colon + 1, &what->block, NULL);
-    return change->kind != QK_CHANGE_ROTATION || parse_band(colon ? colon + 1 : "all", what);
+        return parse_numbers(value, &what->block, NULL);
+    return change->kind != QK_CHANGE_ROTATION || parse_band(value, what);
 }
 
 static qk_status add_what(qk__ablation *a, const char *word, size_t length, qk_error *err)

@@ -99,9 +99,9 @@ static qk_status add_end(qk__length_sums *sums, int64_t text, double tokens, qk_
         last->tokens = fmax(last->tokens, tokens);
         return QK_OK;
     }
-    if (sums->num_ends == sums->room) {
+    if (!sums->ends || sums->num_ends == sums->room) {
         merge_ends(sums);
-        if (sums->num_ends >= sums->room / 2 && !grow_ends(sums))
+        if ((!sums->ends || sums->num_ends >= sums->room / 2) && !grow_ends(sums))
             return qk__nomem(err);
     }
     sums->ends[sums->num_ends++] = (qk__text_end){text, tokens};

@@ -35,6 +35,7 @@ typedef struct trial {
 typedef struct measuring {
     const qk_model *model;
     qk_recorder_settings settings; /* of the small captures */
+    qk_head_range heads[2];        /* that they have */
     qk_recorder_selection *all, *some;
     bool attention;
     int64_t texts, tokens; /* of the capture that is asked for */
@@ -193,9 +194,9 @@ static qk_status foresee(measuring *m, qk_recorder_forecast *forecast, qk_error 
     const qk_model_facts *facts = qk_model_get_facts(m->model);
     QK_TRY(qk_recorder_select(&m->settings, facts, &m->all, err));
     const int first = next_layer(m->all, 0), second = next_layer(m->all, first + 1);
-    qk_head_range heads[] = {{first, first, 0, m->all->num_q_heads - 1},
-                             {second, second, 0, 0}};
-    m->settings.heads = (qk_head_set){heads, second < m->all->num_layers ? 2 : 1};
+    m->heads[0] = (qk_head_range){first, first, 0, m->all->num_q_heads - 1};
+    m->heads[1] = (qk_head_range){second, second, 0, 0};
+    m->settings.heads = (qk_head_set){m->heads, second < m->all->num_layers ? 2 : 1};
     QK_TRY(qk_recorder_select(&m->settings, facts, &m->some, err));
     const double begin = qk__now();
     double cold = 0;
