@@ -155,6 +155,7 @@ def test_no_more_profiles_than_show(qkscope, tmp_path, count, buckets, shown):
     check_mean_profile(mean, sum((list(profile(head, buckets)) for head in made), []))  # of all of them
 
 
+@pytest.mark.test_all
 def test_heads_of_many_models_are_told_apart(qkscope, tmp_path):
     """Ids of heads have more digits than a double where there are more than 2,048 models."""
     made = [make_heads(f"m{i}", 1, 3, 1) for i in range(2060)]
