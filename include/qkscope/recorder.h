@@ -81,6 +81,10 @@ typedef struct qk_recorder_engine {
     void *user;
 } qk_recorder_engine;
 
+/* Texts are run together up to about so many tokens: small groups cost another conversion of the weights,
+ * large groups cost memory. */
+enum { QK_TOKENS_AT_ONCE = 8192 };
+
 typedef struct qk_recorder_settings {
     /* The model: a folder with config.json, weights and tokenizer.json, a GGUF file, or
      * "org/name" on the Hub, of which what is not in the Hugging Face cache is fetched. tokenizer
@@ -135,7 +139,7 @@ typedef struct qk_recorder_settings {
      * is complete. */
     bool force;
     qk_shard shard; /* of the texts; the last of the processes puts the capture together */
-    int64_t tokens_at_once; /* texts are run together up to about so many; 0 = 8192 */
+    int64_t tokens_at_once; /* of texts run together, about; 0 = QK_TOKENS_AT_ONCE */
     /* progress: first "texts" that are read through, then "tokens" that are run, those of earlier runs
      * included, of about so many, then as of qk_sink_settings. A run that is stopped can be resumed. */
     qk_context context;

@@ -304,9 +304,8 @@ static qk_status measure_time(view *v, const qk_recorder_settings *settings,
 static int64_t memory_bytes(const view *v, const qk_model *model,
                             const qk_prefill_settings *run, int64_t tokens)
 {
-    enum { TOGETHER = 8192 };
     const int64_t panel = (tokens + 31) / 32 * 32, windows = num_windows(v);
-    int64_t texts = (TOGETHER + tokens - 1) / tokens;
+    int64_t texts = (QK_TOKENS_AT_ONCE + tokens - 1) / tokens;
     texts = texts < windows ? texts : windows;
     int64_t bytes = qk_prefill_bytes(model, run, texts * panel);
     if (v->keep.moments) /* of a block of texts, which may have as many groups as all */

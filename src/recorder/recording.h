@@ -32,10 +32,6 @@
 #include "base/context.h"
 #include "recorder/texts.h"
 
-/* Texts are run together up to about so many tokens: small groups cost another conversion of the weights,
- * large ones memory. */
-enum { QK_TOKENS_AT_ONCE = 8192 };
-
 /* All texts, as the survey finds them. */
 typedef struct qk__survey_counts {
     int64_t texts;

@@ -169,7 +169,7 @@ function standsOut() {
     shown.map((f) => html`<li>${badge(f)}<a href="#finding-${f.id}">${f.claim}</a>${
       when(f.effect !== null, html`<small data-effect="${f.effect}"> effect ${rounded(f.effect, 2)}</small>`)}</li>`)}</ul>${
     shown.length ? html`<p class="note">The largest effect first. 1: all heads lie on that side, or two numbers go together in full; 0: as many lie on the other, or they have nothing to do with each other.</p>`
-      : html`<p class="empty">No finding is certain here: there are too few models, layers or heads.</p>`}${
+      : html`<p class="empty">No finding is certain here: there are too few models, layers or heads, or no difference is more than chance.</p>`}${
     when(SAID.findings.length > shown.length, html`<p class="note"><a href="#findings">All ${whole(SAID.findings.length)} findings</a> with their evidence.</p>`)}</div>`;
 }
 
