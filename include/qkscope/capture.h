@@ -63,7 +63,7 @@ typedef struct qk_head_part {
     int64_t rows, bytes;         /* in them */
 } qk_head_part;
 
-/* One head on disk; owned by its capture. Shards are in file-name order. */
+/* One head on disk; owned by its capture. Files are in order of their names. */
 typedef struct qk_head {
     qk_head_id id;
     const char *const *files;
@@ -211,12 +211,12 @@ typedef struct qk_rows qk_rows;
 /* Starts reading a head; `columns` is a sum of qk_column. max_rows > 0 stops
  * after that many rows. Every error names the file and column.
  * Errors: those of qk_parquet_open; QK_ERR_INCONSISTENT (missing column, wrong
- * type, shards of different dimension, ragged vectors, nulls). */
+ * type, files of different dimension, ragged vectors, nulls). */
 QK_API QK_MUST_CHECK qk_status qk_rows_open(qk_rows **rows, const qk_head *head,
                                             unsigned columns, int64_t max_rows, qk_error *err);
 
 /* Next block of at most max_rows rows (fewer where it would pass 1 GiB); block->rows == 0
- * at the end. Blocks are not split at shard or row-group borders. */
+ * at the end. Blocks are not split at the end of a file or row group. */
 QK_API QK_MUST_CHECK qk_status qk_rows_next(qk_rows *rows, size_t max_rows, qk_block *block,
                                             qk_error *err);
 QK_API void qk_rows_close(qk_rows **rows);

@@ -71,7 +71,7 @@ typedef struct qk_model_facts {
 typedef struct qk_model qk_model;
 
 /* path is a folder with config.json and model.safetensors, or model.safetensors.index.json and
- * shards; or a GGUF file, of several the first (NAME-00001-of-00003.gguf).
+ * weight files; or a GGUF file, of several the first (NAME-00001-of-00003.gguf).
  * overrides: a JSON object merged into the text model's config (docs/dev/engine.md#models), NULL = none.
  * QK_ERR_UNSUPPORTED names an architecture, RoPE type, activation or number format that is not
  * known; QK_ERR_MALFORMED a file that is not what it says; QK_ERR_NOT_FOUND a missing tensor or

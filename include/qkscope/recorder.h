@@ -19,7 +19,7 @@ QK_BEGIN_DECLS
 /* ==== recording =========================================================================== */
 
 /* Running a model over texts and keeping the queries and keys of chosen heads: a capture,
- * written group of texts by group of texts, resumable. docs/capture.md
+ * written block by block, resumable. docs/capture.md
  *
  *     qk_recorder_settings settings;
  *     qk_recorder_outcome outcome;
@@ -81,8 +81,8 @@ typedef struct qk_recorder_engine {
     void *user;
 } qk_recorder_engine;
 
-/* Texts are run together up to about so many tokens: small groups cost another conversion of the weights,
- * large groups cost memory. */
+/* Texts are run together up to about so many tokens: small batches cost another conversion of the weights,
+ * large batches cost memory. */
 enum { QK_TOKENS_AT_ONCE = 8192 };
 
 typedef struct qk_recorder_settings {

@@ -30,7 +30,7 @@ static qk_status name_run(qk__ablation *a, qk_error *err)
     const qk_ablation_settings *s = a->settings;
     char hash[QK__FINGERPRINT_SIZE];
     size_t count;
-    const qk__group *groups = qk__groups(a, &count);
+    const qk__head_group *groups = qk__head_groups(a, &count);
     qk__buffer text = {0};
     qk_status status = qk__buffer_printf(
         &text, err, "%s %016" PRIx64 " %016" PRIx64 " %s %d %lld %d %lld %lld %lld %s",
@@ -423,7 +423,7 @@ static qk_status run_ablation(qk__ablation *a, qk_error *err)
 static void free_ablation(qk__ablation *a)
 {
     size_t count;
-    qk__group *groups = qk__groups(a, &count);
+    qk__head_group *groups = qk__head_groups(a, &count);
     for (size_t i = 0; i < count; i++) {
         free(groups[i].name);
         free((int *)(uintptr_t)groups[i].heads);
@@ -433,8 +433,8 @@ static void free_ablation(qk__ablation *a)
     free(a->profiles);
     free(a->outputs);
     qk__free_directions(a);
-    free(a->group_of);
-    free(a->group_of_text);
+    free(a->window_group);
+    free(a->text_group);
     free(a->sums);
     qk__file_set_discard(&a->files);
     qk__unit_discard(&a->unit);

@@ -3,7 +3,7 @@
  *
  *     ablation.c     the order of events; it leads the others
  *     what.c         changes, from words
- *     groups.c       which heads are changed together, and random ones beside them
+ *     head_groups.c  which heads are changed together, and random groups of as many
  *     screen.c       heads of groups of an earlier ablation that mattered
  *     profiles.c     what heads attend to, and put out, in the other texts
  *     group_texts.c  groups of texts that windows are of
@@ -50,14 +50,14 @@ typedef struct qk__what {
 } qk__what;
 
 /* Heads that are changed together: layer * num_q_heads + head, ascending. */
-typedef struct qk__group {
+typedef struct qk__head_group {
     char *name;
     const int *heads;
     size_t count;
     int draw; /* 0: what was asked for; 1 ..: random ones beside group `of` */
     size_t of;
     bool single;
-} qk__group;
+} qk__head_group;
 
 /* One branch of each text. */
 typedef struct qk__trial {
@@ -90,15 +90,15 @@ typedef struct qk__ablation {
     qk_ablation_outcome *outcome;
     qk__what whats[QK__MOST_WHATS];
     size_t num_whats;
-    qk__buffer groups, trials, heads; /* qk__group, qk__trial, int */
+    qk__buffer groups, trials, heads; /* qk__head_group, qk__trial, int */
     int32_t text_groups;
     qk__profile *profiles; /* [text_groups][heads][QK_DISTANCE_BINS]; NULL: not fitted */
     float *outputs; /* sums, [text_groups][heads][QK_DISTANCE_BINS][head_dim]; NULL: no mean */
     qk__direction *directions; /* [whats][1 + draws][heads]; NULL: no change needs them */
     size_t num_directions;
-    size_t num_texts;   /* windows */
-    uint32_t *group_of; /* [num_texts] */
-    uint32_t *group_of_text;
+    size_t num_texts;       /* windows */
+    uint32_t *window_group; /* [num_texts] */
+    uint32_t *text_group;
     double degrees;         /* of freedom, of errors over groups of texts, by their tokens */
     const int64_t *lengths; /* [num_texts] tokens, in the recording */
     qk__text_sums *sums;    /* [num_texts][1 + trials], when all are there */
@@ -119,10 +119,10 @@ static inline qk__trial *qk__trials(const qk__ablation *a, size_t *count)
     return (qk__trial *)(void *)a->trials.data;
 }
 
-static inline qk__group *qk__groups(const qk__ablation *a, size_t *count)
+static inline qk__head_group *qk__head_groups(const qk__ablation *a, size_t *count)
 {
-    *count = a->groups.size / sizeof(qk__group);
-    return (qk__group *)(void *)a->groups.data;
+    *count = a->groups.size / sizeof(qk__head_group);
+    return (qk__head_group *)(void *)a->groups.data;
 }
 
 /* what.c */
@@ -130,7 +130,7 @@ QK_MUST_CHECK qk_status qk__parse_whats(qk__ablation *a, qk_error *err);
 /* Which pairs of a layer's rotation a freeze stops, [num_frequencies]. */
 void qk__freeze_pairs(const qk__what *what, const qk_layer_facts *layer, bool *frozen);
 
-/* groups.c: groups and trials */
+/* head_groups.c: groups of heads, and trials */
 QK_MUST_CHECK qk_status qk__plan_trials(qk__ablation *a, qk_error *err);
 
 /* screen.c: [layers * query heads] */
@@ -148,7 +148,7 @@ void qk__output_without(const qk__ablation *a, size_t head, uint32_t group, floa
 /* Of runs that need the last layer whole: for what heads put out, and for how long it takes. */
 qk_status qk__ignore_losses(void *user, const qk_prefill_losses *losses, qk_error *err);
 
-/* group_texts.c: fills num_texts, lengths, group_of and text_groups. */
+/* group_texts.c: fills num_texts, lengths, window_group and text_groups. */
 QK_MUST_CHECK qk_status qk__group_texts(qk__ablation *a, qk_error *err);
 
 /* directions.c */

@@ -33,7 +33,7 @@ static void rate(const qk__ablation *a, size_t trial, bool drift, int first, int
         for (int c = first; c < end; c++) {
             const double value = drift ? own->tokens[c] : own->values[c];
             for (uint32_t g = 0; g <= groups; g++)
-                if (g == groups || g != a->group_of[t]) {
+                if (g == groups || g != a->window_group[t]) {
                     sum[g] += value;
                     tokens[g] += text->tokens[c];
                 }
@@ -96,12 +96,12 @@ static void add_draws(const qk__ablation *a, size_t trial, const repeated *delta
 {
     size_t count, groups;
     const qk__trial *trials = qk__trials(a, &count);
-    const qk__group *list = qk__groups(a, &groups);
+    const qk__head_group *list = qk__head_groups(a, &groups);
     repeated mean = {0}, one;
     e->random = e->random_least = e->random_most = NAN;
     e->beyond = e->beyond_lo = e->beyond_hi = NAN;
     for (size_t i = 0; i < count; i++) {
-        const qk__group *group = &list[trials[i].group];
+        const qk__head_group *group = &list[trials[i].group];
         const bool random = trials[i].draw > 0
                                 ? trials[i].group == trials[trial].group
                                 : group->draw > 0 && group->of == trials[trial].group;
@@ -132,7 +132,7 @@ static qk_status find_effect(const qk__ablation *a, size_t trial, qk_ablation_ef
 {
     size_t count;
     const qk__trial *t = &qk__trials(a, &count)[trial];
-    const qk__group *group = &qk__groups(a, &count)[t->group];
+    const qk__head_group *group = &qk__head_groups(a, &count)[t->group];
     const int width = a->recording.facts->num_q_heads;
     repeated delta, drift, again;
     *e = (qk_ablation_effect){.group = qk__strdup(group->name),
@@ -189,13 +189,13 @@ qk_status qk__find_effects(qk__ablation *a, qk_error *err)
     qk_ablation_outcome *o = a->outcome;
     size_t trials, groups;
     const qk__trial *list = qk__trials(a, &trials);
-    const qk__group *of = qk__groups(a, &groups);
+    const qk__head_group *of = qk__head_groups(a, &groups);
     double tokens = 0, repeats = 0, loss = 0, of_group[QK__ABLATION_GROUPS] = {0};
     for (size_t t = 0; t < a->num_texts; t++) {
         const qk__text_sums *text = a->sums + t * (1 + trials);
         for (int c = 0; c < QK_DISTANCE_BINS; c++) {
             tokens += text->tokens[c];
-            of_group[a->group_of[t]] += text->tokens[c];
+            of_group[a->window_group[t]] += text->tokens[c];
             loss += text->values[c];
         }
         repeats += text->tokens[QK__ABLATION_REPEATED];

@@ -11,16 +11,16 @@ qk_status qk__group_texts(qk__ablation *a, qk_error *err)
     const qk__survey_counts *counts = &a->recording.counts;
     int64_t texts = 0;
     QK_TRY(QK__CREATE_ARRAYS(
-        err, {&a->group_of, (size_t)counts->windows + 1, sizeof *a->group_of},
-        {&a->group_of_text, (size_t)counts->texts + 1, sizeof *a->group_of_text}));
+        err, {&a->window_group, (size_t)counts->windows + 1, sizeof *a->window_group},
+        {&a->text_group, (size_t)counts->texts + 1, sizeof *a->text_group}));
     a->lengths = (const int64_t *)(const void *)a->recording.lengths.data;
     for (int64_t i = 0; i < counts->texts; i++) {
         const bool own = print[i].first == i;
         const uint32_t group =
-            own ? (uint32_t)(texts % QK__ABLATION_GROUPS) : a->group_of_text[print[i].first];
-        a->group_of_text[i] = group;
+            own ? (uint32_t)(texts % QK__ABLATION_GROUPS) : a->text_group[print[i].first];
+        a->text_group[i] = group;
         for (int64_t w = 0; w < print[i].windows; w++)
-            a->group_of[a->num_texts++] = group;
+            a->window_group[a->num_texts++] = group;
         texts += own && print[i].windows > 0;
     }
     a->text_groups = (int32_t)(texts < QK__ABLATION_GROUPS ? texts : QK__ABLATION_GROUPS);

@@ -170,7 +170,7 @@ static qk_status set_change(measuring *m, const qk__trial *trial, int head,
     if (!values)
         return qk__nomem(err);
     (what->mean ? qk__output_without : qk__profile_without)(a, (size_t)head,
-                                                            a->group_of[m->number], values);
+                                                            a->window_group[m->number], values);
     change->values = values;
     return QK_OK;
 }
@@ -179,7 +179,7 @@ static qk_status set_branch(measuring *m, const qk__trial *trial, qk_prefill_bra
                             qk_error *err)
 {
     size_t count;
-    const qk__group *group = &qk__groups(m->ablation, &count)[trial->group];
+    const qk__head_group *group = &qk__head_groups(m->ablation, &count)[trial->group];
     qk_head_change *changes = take(&m->memory, group->count, sizeof *changes, err);
     if (!changes)
         return qk__nomem(err);

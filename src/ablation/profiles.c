@@ -40,7 +40,7 @@ static qk_status take_attention(void *user, const qk_prefill_attention *sums, qk
     (void)err;
     for (size_t h = 0; h < sums->num_heads; h++) {
         const size_t head = (size_t)sums->layer * width + (size_t)sums->heads[h];
-        qk__profile *to = profile_at(a, a->group_of[f->number], head);
+        qk__profile *to = profile_at(a, a->window_group[f->number], head);
         for (size_t b = 0; b < sums->num_buckets; b++) {
             const double *from = sums->sums + (h * sums->num_buckets + b) * QK_ATTENTION_SUMS;
             to[b].rows += from[QK_ATTENTION_ROWS];
@@ -50,7 +50,7 @@ static qk_status take_attention(void *user, const qk_prefill_attention *sums, qk
                 to[b].shares[2 + i] += from[QK_ATTENTION_FAR_BINS + i];
         }
         const size_t values = sums->num_buckets * head_dim(a);
-        float *out = a->outputs ? output_at(a, a->group_of[f->number], head) : NULL;
+        float *out = a->outputs ? output_at(a, a->window_group[f->number], head) : NULL;
         for (size_t i = 0; out && i < values; i++)
             out[i] += (float)sums->outputs[h * values + i];
     }

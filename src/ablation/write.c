@@ -26,7 +26,7 @@ static qk_status add_positions(const qk__ablation *a, const qk__table *table, si
 {
     size_t count, groups;
     const qk__trial *t = &qk__trials(a, &count)[trial];
-    const qk__group *group = &qk__groups(a, &groups)[t->group];
+    const qk__head_group *group = &qk__head_groups(a, &groups)[t->group];
     for (int bin = 1; bin < QK_DISTANCE_BINS; bin++) {
         double tokens = 0;
         qk__ablation_position p = {.group = group->name, .what = a->whats[t->what].name};
@@ -76,7 +76,7 @@ static qk_status add_heads(const qk__ablation *a, const qk__table *table, qk__bu
     const int group = a->recording.facts->num_q_heads / a->recording.facts->num_k_heads;
     const qk__ablated_number none = {NAN, NAN, NAN};
     size_t groups;
-    const qk__group *of = qk__groups(a, &groups);
+    const qk__head_group *of = qk__head_groups(a, &groups);
     for (size_t g = 0; g < groups; g++) {
         if (!of[g].single)
             continue;
@@ -98,7 +98,7 @@ static qk_status add_rows(const qk__ablation *a, const qk__table *table, qk__buf
     const bool singles = strcmp(table->info.name, "ablation.csv") == 0;
     size_t trials, groups;
     const qk__trial *list = qk__trials(a, &trials);
-    const qk__group *of = qk__groups(a, &groups);
+    const qk__head_group *of = qk__head_groups(a, &groups);
     if (strcmp(table->info.name, "ablation_positions.csv") == 0) {
         for (size_t i = 0; i < trials; i++)
             if (of[list[i].group].draw == 0 && list[i].draw == 0)
@@ -131,7 +131,7 @@ static json_t *list_groups(const qk__ablation *a)
 {
     const int width = a->recording.facts->num_q_heads;
     size_t count;
-    const qk__group *groups = qk__groups(a, &count);
+    const qk__head_group *groups = qk__head_groups(a, &count);
     json_t *list = json_array();
     for (size_t i = 0; i < count; i++) {
         if (groups[i].single)

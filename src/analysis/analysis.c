@@ -191,7 +191,7 @@ static qk_status run_all(qk__run *run, qk_error *err)
     qk__run_tell_choices(run);
     if (run->settings->output)
         QK_TRY(qk__run_list_inputs(run, err));
-    QK_TRY(run->settings->combined ? qk__run_combined(run, err) : qk__run_single(run, err));
+    QK_TRY(run->settings->combined ? qk__run_gqa_groups(run, err) : qk__run_single(run, err));
     run->seconds_heads = qk__now() - start;
     QK_TRY(qk__long_tables_check(run, err));
     if (atomic_load(&run->cancelled))

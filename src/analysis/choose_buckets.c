@@ -59,7 +59,7 @@ static void add_block(content *c, const qk_block *block)
     c->rows += block->rows;
 }
 
-/* A shard without the column makes it a head without. */
+/* A file without the column makes it a head without it. */
 static qk_status find_column(qk__run *run, int worker, content *c, const qk_head *head,
                              qk_error *err)
 {

@@ -170,12 +170,12 @@ void qk__tell_absent_heads(qk__run *run);
 QK_MUST_CHECK qk_status qk__select_heads(const qk__run *run, qk_kinds kinds,
                                          qk__targets *targets, qk_error *err);
 
-/* The key head of a query head's group; NULL: it is not in the capture. *id is whose it is. */
+/* The key head that a query head uses, *id; NULL: it is not in the capture. */
 const qk_head *qk__find_keys(const qk__run *run, int layer, int q_head, qk_head_id *id);
 
-/* ---- analysing (combined.c, single.c) --------------------------------------------------- */
+/* ---- analysing (gqa_groups.c, single.c) ------------------------------------------------- */
 
-QK_MUST_CHECK qk_status qk__run_combined(qk__run *run, qk_error *err);
+QK_MUST_CHECK qk_status qk__run_gqa_groups(qk__run *run, qk_error *err);
 QK_MUST_CHECK qk_status qk__run_single(qk__run *run, qk_error *err);
 
 /* ---- once all heads are done (analysis.c) ----------------------------------------------- */

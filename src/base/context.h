@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The context of a call (qk_context): counting its threads, telling its user, and handing it on to another
- * call. Nothing else in the tree calls `notice` or `progress`. */
+ * call. Nothing else in the library calls `notice` or `progress`. */
 #ifndef QK_BASE_CONTEXT_H
 #define QK_BASE_CONTEXT_H
 

@@ -158,7 +158,7 @@ qk_status qk__stage_below(const char *top, const char *name, const char *word, c
     return status;
 }
 
-/* ---- trees ------------------------------------------------------------------------------ */
+/* ---- folders and all in them ------------------------------------------------------------ */
 
 /* Is called for what lies in a folder, then for itself; folder: its descriptor, -1 for what is none
  * or is not entered. */

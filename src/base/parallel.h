@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A loop whose rounds are shared among threads: its jobs, the first failure of them all, and what of it is
- * told to the user. Nothing else in the tree keeps these three. */
+ * told to the user. Nothing else in the library keeps these three. */
 #ifndef QK_BASE_PARALLEL_H
 #define QK_BASE_PARALLEL_H
 

@@ -22,7 +22,7 @@ static const unsigned FLAGS[QK__ROW_COLUMNS] = {
 
 const char *qk__head_file_name(const qk__head_files *files)
 {
-    return files->head->files[files->shard];
+    return files->head->files[files->index];
 }
 
 bool qk__is_optional_column(const qk__head_files *files, int c)
@@ -61,9 +61,9 @@ static bool is_open(const qk_parquet *file, const char *path)
 }
 
 /* Packed files stay open for the next heads of them: the footer of one is long. */
-qk_status qk__head_files_open_file(qk__head_files *files, size_t shard, qk_error *err)
+qk_status qk__head_files_open_file(qk__head_files *files, size_t index, qk_error *err)
 {
-    files->shard = shard;
+    files->index = index;
     const char *path = qk__head_file_name(files);
     if (files->packed && is_open(files->file, path))
         return QK_OK;
@@ -81,7 +81,7 @@ qk_status qk__head_files_open_file(qk__head_files *files, size_t shard, qk_error
 qk_head_part qk__head_files_part(const qk__head_files *files)
 {
     if (files->head->parts)
-        return files->head->parts[files->shard];
+        return files->head->parts[files->index];
     return (qk_head_part){.num_groups = qk_parquet_num_row_groups(files->file),
                           .rows = qk_parquet_num_rows(files->file)};
 }
@@ -109,10 +109,9 @@ static qk_status check_width(qk__head_files *files, qk_error *err)
             "%s: column 'vector': the first vector has %zu values, expected 1 to %d",
             qk__head_file_name(files), width, MAX_DIM);
     if (files->dim != 0 && width != files->dim)
-        return qk__fail(
-            err, QK_ERR_INCONSISTENT,
-            "%s: column 'vector': %zu values a row, but %zu in the shards before it",
-            qk__head_file_name(files), width, files->dim);
+        return qk__fail(err, QK_ERR_INCONSISTENT,
+                        "%s: column 'vector': %zu values a row, but %zu in the files before it",
+                        qk__head_file_name(files), width, files->dim);
     files->dim = width;
     return QK_OK;
 }
@@ -125,24 +124,24 @@ static qk_status check_budget(const qk__head_files *files, qk_error *err)
     for (int c = QK__POSITION; c < QK__ROW_COLUMNS; c++)
         row_bytes += qk__wants_column(files, c) ? sizeof(int64_t) : 0;
     int64_t budget = qk__source_budget(&files->file->source);
-    if (row_bytes == 0 || files->shard_left <= budget / (int64_t)row_bytes)
+    if (row_bytes == 0 || files->rows_left <= budget / (int64_t)row_bytes)
         return QK_OK;
     return qk__fail(
         err, QK_ERR_UNSUPPORTED,
         "%s: over the limit: %lld rows of %zu bytes, more than the %lld bytes that a "
         "file of %lld may become",
-        qk__head_file_name(files), (long long)files->shard_left, row_bytes, (long long)budget,
+        qk__head_file_name(files), (long long)files->rows_left, row_bytes, (long long)budget,
         (long long)qk_parquet_file_bytes(files->file));
 }
 
-/* Opens a shard and checks its columns; with `start` ready to read its first row. */
-static qk_status open_shard(qk__head_files *files, size_t shard, bool start, qk_error *err)
+/* Opens a file and checks its columns; with `start` ready to read its first row. */
+static qk_status open_columns(qk__head_files *files, size_t index, bool start, qk_error *err)
 {
     close_cursors(files);
-    QK_TRY(qk__head_files_open_file(files, shard, err));
+    QK_TRY(qk__head_files_open_file(files, index, err));
     const qk_head_part part = qk__head_files_part(files);
     QK_TRY(qk__packed_check(files->file, &part, err));
-    files->shard_left = part.rows;
+    files->rows_left = part.rows;
     for (int c = 0; c < QK__ROW_COLUMNS; c++) {
         int index;
         QK_TRY(find_column(files, c, &index, err));
@@ -155,14 +154,14 @@ static qk_status open_shard(qk__head_files *files, size_t shard, bool start, qk_
             qk__cursor_equip(files->cursors[c], &files->spare[c]);
         }
     }
-    if (files->cursors[QK__VECTOR] && files->shard_left > 0)
+    if (files->cursors[QK__VECTOR] && files->rows_left > 0)
         QK_TRY(check_width(files, err));
     return check_budget(files, err);
 }
 
 qk_status qk__head_files_next(qk__head_files *files, qk_error *err)
 {
-    return open_shard(files, files->shard + 1, true, err);
+    return open_columns(files, files->index + 1, true, err);
 }
 
 void qk__head_files_reset(qk__head_files *files, const qk_head *head, unsigned columns)
@@ -215,7 +214,7 @@ static qk_status check_there(const qk_head *head, qk_error *err)
                : qk__fail(err, QK_ERR_NOT_FOUND, "no Parquet files for this head");
 }
 
-/* The footers of all shards give the totals. A lone file, the usual case, is opened once. */
+/* The footers of all files give the totals. A lone file, the usual case, is opened once. */
 qk_status qk__head_files_open(qk__head_files *files, qk_error *err)
 {
     bool alone = files->head->num_files == 1;
@@ -225,16 +224,16 @@ qk_status qk__head_files_open(qk__head_files *files, qk_error *err)
     if (!files->prints)
         return qk__nomem(err);
     for (size_t i = 0; i < files->head->num_files; i++) {
-        QK_TRY(open_shard(files, i, alone, err));
+        QK_TRY(open_columns(files, i, alone, err));
         QK_TRY(qk__head_file_print(files->head, i, files->file,
                                    (files->columns & QK__FINGERPRINT) != 0, &files->prints[i],
                                    err));
         if (files->total == 0)
             first = i;
-        if (files->shard_left > INT64_MAX - files->total)
+        if (files->rows_left > INT64_MAX - files->total)
             return qk__fail(err, QK_ERR_MALFORMED, "%s: impossible number of rows",
                             qk__head_file_name(files));
-        files->total += files->shard_left;
+        files->total += files->rows_left;
     }
     if (files->head->rows > 0 && files->total != files->head->rows)
         return qk__fail(err, QK_ERR_INCONSISTENT,
@@ -242,5 +241,5 @@ qk_status qk__head_files_open(qk__head_files *files, qk_error *err)
                         "again, or capture again",
                         qk__head_file_name(files), (long long)files->total,
                         (long long)files->head->rows);
-    return alone ? QK_OK : open_shard(files, first, true, err);
+    return alone ? QK_OK : open_columns(files, first, true, err);
 }

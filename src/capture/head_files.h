@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files of a head (shards), or its parts of packed ones, one after the other, with a cursor on each
+/* The files of a head, or its parts of packed files, one after the other, with a cursor on each
  * column that is read. */
 #ifndef QK_CAPTURE_HEAD_FILES_H
 #define QK_CAPTURE_HEAD_FILES_H
@@ -16,35 +16,35 @@ typedef struct qk__head_files {
     unsigned columns;
     bool packed; /* the head shares its files */
     size_t dim;
-    bool wide; /* some shard holds float64: all are read as that */
+    bool wide; /* some file holds float64: all are read as that */
     int64_t total;
-    bool no_examples;       /* some shard has no ids: none are read */
+    bool no_examples;       /* some file has no ids: none are read */
     qk__file_print *prints; /* [head->num_files] */
 
-    /* the shard being read */
-    size_t shard;
+    /* the file that is being read */
+    size_t index;
     qk_parquet *file;
     qk_parquet *before; /* the packed file open before it: keys and queries take turns */
     qk__cursor *cursors[QK__ROW_COLUMNS]; /* NULL: not asked for, or no windows */
-    int64_t shard_left;
-    qk__pages spare[QK__ROW_COLUMNS]; /* buffers kept for the next shard or head */
+    int64_t rows_left;                    /* of it */
+    qk__pages spare[QK__ROW_COLUMNS];     /* buffers kept for the next file or head */
 } qk__head_files;
 
 /* Forgets the head last read and turns to another one; memory and packed files stay. Zeros at first. */
 void qk__head_files_reset(qk__head_files *files, const qk_head *head, unsigned columns);
 void qk__head_files_close(qk__head_files *files);
 
-/* Sums up all shards, then opens the first one with rows, which tells the dimension. */
+/* Adds up the rows of all files, then opens the first file with rows, which tells the dimension. */
 QK_MUST_CHECK qk_status qk__head_files_open(qk__head_files *files, qk_error *err);
 
-/* Opens the next shard at its first row. */
+/* Opens the next file at its first row. */
 QK_MUST_CHECK qk_status qk__head_files_next(qk__head_files *files, qk_error *err);
 
-/* Opens the file of a shard and no columns. */
-QK_MUST_CHECK qk_status qk__head_files_open_file(qk__head_files *files, size_t shard,
+/* Opens a file and no columns. */
+QK_MUST_CHECK qk_status qk__head_files_open_file(qk__head_files *files, size_t index,
                                                  qk_error *err);
 
-/* Of the open shard: its path, and its row groups. */
+/* The path of the open file, and the row groups of the head in it. */
 const char *qk__head_file_name(const qk__head_files *files);
 qk_head_part qk__head_files_part(const qk__head_files *files);
 

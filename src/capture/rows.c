@@ -219,7 +219,7 @@ static void settle_windows(qk_rows *rows, size_t at, size_t count)
             window[i] = 0;
 }
 
-/* At the end of a shard every column must be at its end, too. */
+/* At the end of a file every column must be at its end, too. */
 static qk_status check_ends(qk_rows *rows, qk_error *err)
 {
     for (int c = 0; c < QK__ROW_COLUMNS; c++) {
@@ -245,18 +245,18 @@ static qk_status check_ends(qk_rows *rows, qk_error *err)
 static qk_status read_part(qk_rows *rows, size_t at, size_t end, qk_error *err)
 {
     while (at < end) {
-        while (rows->files.shard_left == 0)
+        while (rows->files.rows_left == 0)
             QK_TRY(qk__head_files_next(&rows->files, err));
         size_t part = end - at;
-        if ((uint64_t)rows->files.shard_left < part)
-            part = (size_t)rows->files.shard_left;
+        if ((uint64_t)rows->files.rows_left < part)
+            part = (size_t)rows->files.rows_left;
         for (int c = 0; c < QK__ROW_COLUMNS; c++)
             if (rows->files.cursors[c])
                 QK_TRY(read_column(rows, c, at, part, err));
         if (qk__wants_column(&rows->files, QK__WINDOW))
             settle_windows(rows, at, part);
-        rows->files.shard_left -= (int64_t)part;
-        if (rows->files.shard_left == 0)
+        rows->files.rows_left -= (int64_t)part;
+        if (rows->files.rows_left == 0)
             QK_TRY(check_ends(rows, err));
         at += part;
         rows->read += (int64_t)part;

@@ -333,3 +333,37 @@ bool cli_given(const cli_call *call, const char *option)
 {
     return qk_settings_given(call->settings, option);
 }
+
+static void append_word(char **out, const char *word)
+{
+    bool plain = *word && !strpbrk(word, " \t\n\"'\\$`!*?[]{}()<>|&;#~");
+    char *p = *out;
+    if (!plain)
+        *p++ = '\'';
+    for (; *word; word++) {
+        if (*word == '\'' && !plain)
+            p += sprintf(p, "'\\''");
+        else
+            *p++ = *word;
+    }
+    if (!plain)
+        *p++ = '\'';
+    *out = p;
+}
+
+char *cli_words(const char *first, int count, char **words)
+{
+    size_t size = strlen(first) + 1;
+    for (int i = 0; i < count; i++)
+        size += 4 * strlen(words[i]) + 3;
+    char *line = malloc(size);
+    if (!line)
+        return NULL;
+    char *p = line + snprintf(line, size, "%s", first);
+    for (int i = 0; i < count; i++) {
+        *p++ = ' ';
+        append_word(&p, words[i]);
+    }
+    *p = 0;
+    return line;
+}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the commands share. call.c leads: it parses a command line and runs the command. help.c
  * prints its help from the lines that options.c makes, describe_options.c says the same to other
- * programs; tell.c tells an outcome as text or as JSON, print.c writes text, messages.c notices and exit codes,
- * progress_line.c the line of progress. */
+ * programs; tell.c tells an outcome as text or as JSON, print.c writes text, messages.c notices,
+ * progress_line.c the line of progress; ending.c ends a run. */
 #ifndef QK_CLI_CLI_H
 #define QK_CLI_CLI_H
 
@@ -103,6 +103,10 @@ int cli_find_shard(const cli_call *call, qk_shard *shard);
 /* Whether the option was given. */
 bool cli_given(const cli_call *call, const char *option);
 
+/* A command and more words joined by spaces, those with special characters quoted; NULL when
+ * out of memory. */
+char *cli_words(const char *first, int count, char **words);
+
 /* Tells which of these options (NULL at the end) were given in vain, because there is no `what`. */
 void cli_note_idle(const cli_call *call, const char *what, bool idle,
                    const char *const *options);
@@ -177,21 +181,10 @@ size_t cli_text_columns(const char *text, int most);
 enum { CLI_SPELT = 16 };
 size_t cli_spell(const char *text, char shown[CLI_SPELT]);
 
-/* ---- messages (messages.c) -------------------------------------------------------------- */
+/* ---- messages (messages.c, progress_line.c) --------------------------------------------- */
 
 /* Figures that failed, each reason once: a program that is missing is missing for all. */
 void cli_print_failures(char *const *failures, size_t count);
-
-/* The exit code of a run. The second is for runs whose QK_ERR_ARGUMENT can only come from an
- * option or a file of settings that is wrong whatever lies on the disk: that is a usage error. */
-int cli_exit_code(qk_status status);
-int cli_settings_code(qk_status status);
-
-/* Flushes stdout; exit code FAILURE (and a message) when its text could not be written, or JSON not be made. */
-int cli_finish(int exit_code);
-
-/* Seconds of a clock that nobody sets. */
-double cli_now(void);
 
 /* What the line of progress counts. */
 typedef struct cli_phase {
@@ -209,10 +202,11 @@ typedef struct cli_messages {
 } cli_messages;
 
 /* From now on a call with this context tells its notices and progress on the terminal, as long as messages
- * lasts (progress_line.c). An interrupt (SIGINT, SIGTERM) stops it cleanly at the next head; a second one,
- * of either kind, ends the program at once. */
+ * lasts; interrupts are caught, too. */
 void cli_messages_init(cli_messages *messages, const cli_common *common, qk_context *context);
-void cli_catch_interrupts(void);
+
+/* Removes the progress line. */
+void cli_clear(cli_messages *messages);
 
 /* Removes the progress line and prints the error of a run that failed. */
 void cli_messages_end(cli_messages *messages, qk_status status, const qk_error *err);
@@ -220,7 +214,6 @@ void cli_messages_end(cli_messages *messages, qk_status status, const qk_error *
 /* For contexts; their user is a cli_messages. */
 void cli_notice(void *user, qk_notice_level level, const char *message);
 bool cli_progress(void *user, const qk_progress *progress);
-bool cli_is_interrupted(void);
 
 /* The next model, say: what is counted begins anew (progress_line.c). */
 void cli_restart(cli_messages *messages);
@@ -228,16 +221,23 @@ void cli_restart(cli_messages *messages);
 /* Columns of the terminal on this file; where that is not known COLUMNS, else 80. */
 int cli_columns(int terminal);
 
-/* The exit code; but where a signal stopped the run, now that nothing is left behind, it ends the
- * program. Shells call that 130 (Ctrl-C) and end a loop over runs, too, which they would go on with
- * after any exit code. The first process of a container, which lives on, ends with 130 itself. */
+/* ---- how a run ends (ending.c) ----------------------------------------------------------- */
+
+/* The exit code of a run. The second is for runs whose QK_ERR_ARGUMENT can only come from an
+ * option or a file of settings that is wrong whatever lies on the disk: that is a usage error. */
+int cli_exit_code(qk_status status);
+int cli_settings_code(qk_status status);
+
+/* Flushes stdout; exit code FAILURE (and a message) when its text could not be written, or JSON not be made. */
+int cli_finish(int exit_code);
+
+/* SIGINT and SIGTERM stop the call at the next head; a second signal, of either kind, ends the program at once. */
+void cli_catch_interrupts(void);
+bool cli_is_interrupted(void);
+
+/* The exit code. Where a signal stopped the run, and nothing is left behind, the program ends by that signal instead: a
+ * shell calls this 130 (Ctrl-C) and ends a loop over runs, too, which it would continue after any exit code. The first
+ * process of a container does not die by the signal and ends with 130 itself. */
 int cli_leave(int exit_code);
-
-/* Removes the progress line. */
-void cli_clear(cli_messages *messages);
-
-/* A command and more words joined by spaces, those with special characters quoted; NULL when
- * out of memory. */
-char *cli_words(const char *first, int count, char **words);
 
 #endif

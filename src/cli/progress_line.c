@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { LEAST_BAR = 8, WIDEST_BAR = 30, BAR_FRAME = 3, MAX_NAME = 30, PART_SIZE = 96 };
@@ -27,6 +28,13 @@ static bool can_draw(void)
 {
     const char *terminal = getenv("TERM");
     return isatty(STDERR_FILENO) && !(terminal && strcmp(terminal, "dumb") == 0);
+}
+
+static double seconds_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 /* Files that are fetched, texts that are read, heads that are computed: what is counted next begins
@@ -137,7 +145,7 @@ static void log_line(const cli_messages *messages, const qk_progress *at, double
 void cli_messages_init(cli_messages *messages, const cli_common *common, qk_context *context)
 {
     *messages = (cli_messages){.common = common};
-    messages->start = messages->last = cli_now();
+    messages->start = messages->last = seconds_now();
     context->notice = cli_notice;
     context->progress = cli_progress;
     context->user = messages;
@@ -146,14 +154,14 @@ void cli_messages_init(cli_messages *messages, const cli_common *common, qk_cont
 
 void cli_restart(cli_messages *messages)
 {
-    messages->start = messages->last = cli_now();
+    messages->start = messages->last = seconds_now();
     *messages->phase.what = 0;
 }
 
 bool cli_progress(void *user, const qk_progress *progress)
 {
     cli_messages *messages = user;
-    double now = cli_now();
+    double now = seconds_now();
     if (!*progress->what)
         return !cli_is_interrupted();
     if (strcmp(messages->phase.what, progress->what) != 0 ||

@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "model/shards.h"
+#include "model/weight_files.h"
 
 enum { SAMPLE_BYTES = 4096 };
 
@@ -80,12 +80,12 @@ void qk__checkpoint_close(qk__checkpoint **checkpoint)
     qk__checkpoint *c = *checkpoint;
     if (!c)
         return;
-    for (size_t i = 0; i < c->num_shards; i++) {
-        qk__tensor_list_free(&c->shards[i].list);
-        qk__unmap_file(c->shards[i].bytes, c->shards[i].size);
-        free(c->shards[i].name);
+    for (size_t i = 0; i < c->num_files; i++) {
+        qk__tensor_list_free(&c->files[i].list);
+        qk__unmap_file(c->files[i].bytes, c->files[i].size);
+        free(c->files[i].name);
     }
-    free(c->shards);
+    free(c->files);
     free(c->tensors);
     free(c);
     *checkpoint = NULL;
@@ -95,12 +95,12 @@ void qk__checkpoint_close(qk__checkpoint **checkpoint)
 
 bool qk__checkpoint_has(const qk__checkpoint *checkpoint, const char *name)
 {
-    return qk__shards_find(checkpoint, name) != NULL;
+    return qk__weight_files_find(checkpoint, name) != NULL;
 }
 
 int64_t qk__checkpoint_rows(const qk__checkpoint *checkpoint, const char *name)
 {
-    const qk__tensor_entry *entry = qk__shards_find(checkpoint, name);
+    const qk__tensor_entry *entry = qk__weight_files_find(checkpoint, name);
     return !entry ? 0 : entry->rank == 2 ? entry->shape[0] : 1;
 }
 
@@ -116,7 +116,7 @@ static void print_shape(const qk__tensor_entry *entry, char text[200])
 qk_status qk__checkpoint_get(const qk__checkpoint *checkpoint, const char *name, int64_t rows,
                              int64_t columns, qk__tensor *tensor, qk_error *err)
 {
-    const qk__tensor_entry *entry = qk__shards_find(checkpoint, name);
+    const qk__tensor_entry *entry = qk__weight_files_find(checkpoint, name);
     if (!entry)
         return qk__fail(err, QK_ERR_NOT_FOUND, "the weights have no tensor %s", name);
     bool matrix = entry->rank == 2 && entry->shape[0] == rows && entry->shape[1] == columns;
@@ -152,8 +152,8 @@ qk_status qk__checkpoint_fingerprint(const qk__checkpoint *checkpoint, uint64_t 
     if (!hash)
         return qk__nomem(err);
     XXH3_64bits_reset_withSeed(hash, seed);
-    for (size_t i = 0; i < checkpoint->num_shards; i++) {
-        const qk__shard *file = &checkpoint->shards[i];
+    for (size_t i = 0; i < checkpoint->num_files; i++) {
+        const qk__weight_file *file = &checkpoint->files[i];
         uint64_t size = file->size;
         XXH3_64bits_update(hash, &size, sizeof size);
         XXH3_64bits_update(hash, file->bytes, file->list.header_size);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Weights: files mapped into memory, tensors found by name, rows converted to float32 when they
  * are needed. Everything a header claims is checked when it is opened. checkpoint.c leads;
- * checkpoint_folder.c and gguf_open.c open one, both by means of shards.c. */
+ * checkpoint_folder.c and gguf_open.c open one, both by means of weight_files.c. */
 #ifndef QK_MODEL_CHECKPOINT_H
 #define QK_MODEL_CHECKPOINT_H
 
@@ -39,7 +39,7 @@ qk__tensor qk__tensor_slice(const qk__tensor *tensor, int64_t first, int64_t cou
 
 typedef struct qk__checkpoint qk__checkpoint;
 
-/* folder holds model.safetensors, or model.safetensors.index.json and the shards it names;
+/* folder holds model.safetensors, or model.safetensors.index.json and the files it names;
  * other files are not looked at. */
 QK_MUST_CHECK qk_status qk__checkpoint_open_folder(qk__checkpoint **checkpoint,
                                                    const char *folder, qk_error *err);

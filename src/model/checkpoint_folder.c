@@ -9,14 +9,14 @@
 #include "base/json_build.h"
 #include "model/checkpoint.h"
 #include "model/quants.h"
-#include "model/shards.h"
+#include "model/weight_files.h"
 
 #define SINGLE_NAME "model.safetensors"
 #define INDEX_NAME  "model.safetensors.index.json"
 /* ---- the index of a checkpoint in several files ----------------------------------------- */
 
 /* A name as it may stand in an index: of a file beside it, nothing else. */
-static bool is_shard_name(const char *name)
+static bool is_file_name(const char *name)
 {
     static const char suffix[] = ".safetensors";
     size_t length = strlen(name), end = sizeof suffix - 1;
@@ -24,7 +24,7 @@ static bool is_shard_name(const char *name)
            name[0] != '.' && !strchr(name, '/') && !strchr(name, '\\');
 }
 
-static qk_status list_shards(qk__checkpoint *c, json_t *map, qk_error *err)
+static qk_status list_files(qk__checkpoint *c, json_t *map, qk_error *err)
 {
     size_t count = json_object_size(map);
     if (count == 0)
@@ -39,7 +39,7 @@ static qk_status list_shards(qk__checkpoint *c, json_t *map, qk_error *err)
     json_object_foreach(map, tensor, value)
     {
         names[i] = json_string_value(value);
-        if (!names[i] || !is_shard_name(names[i])) {
+        if (!names[i] || !is_file_name(names[i])) {
             status = qk__fail(err, QK_ERR_MALFORMED,
                               "weight_map: %s lies in \"%s\", which is no *.safetensors file "
                               "of this folder",
@@ -49,7 +49,7 @@ static qk_status list_shards(qk__checkpoint *c, json_t *map, qk_error *err)
         i++;
     }
     if (status == QK_OK)
-        status = qk__shards_name(c, names, count, err);
+        status = qk__weight_files_name(c, names, count, err);
     free(names);
     return status;
 }
@@ -61,7 +61,7 @@ static qk_status check_index(const qk__checkpoint *c, json_t *map, qk_error *err
     json_t *file;
     json_object_foreach(map, name, file)
     {
-        const qk__tensor_entry *entry = qk__shards_find(c, name);
+        const qk__tensor_entry *entry = qk__weight_files_find(c, name);
         if (!entry || strcmp(entry->file, json_string_value(file)) != 0)
             return qk__fail(err, QK_ERR_INCONSISTENT, "tensor %s is not in %s", name,
                             json_string_value(file));
@@ -71,7 +71,7 @@ static qk_status check_index(const qk__checkpoint *c, json_t *map, qk_error *err
 
 /* ---- opening ---------------------------------------------------------------------------- */
 
-static qk_status parse_shard(void *context, qk__shard *file, qk_error *err)
+static qk_status parse_file(void *context, qk__weight_file *file, qk_error *err)
 {
     (void)context;
     QK_TRY(qk__tensor_list_parse(&file->list, file->bytes, file->size, err));
@@ -86,9 +86,9 @@ static qk_status open_indexed(qk__checkpoint *c, const char *folder, const char 
     json_t *object;
     QK_TRY(qk__json_read_file(&object, index, QK__JSON_INDEX, err));
     json_t *map = json_object_get(object, "weight_map");
-    qk_status status = qk__context(err, list_shards(c, map, err), "%s", index);
+    qk_status status = qk__context(err, list_files(c, map, err), "%s", index);
     if (status == QK_OK)
-        status = qk__shards_open(c, folder, parse_shard, NULL, err);
+        status = qk__weight_files_open(c, folder, parse_file, NULL, err);
     if (status == QK_OK)
         status = qk__context(err, check_index(c, map, err), "%s", index);
     json_decref(object);
@@ -100,8 +100,8 @@ static qk_status open_found(qk__checkpoint *c, const char *folder, const char *s
 {
     if (qk__is_there(single)) {
         const char *name = SINGLE_NAME;
-        QK_TRY(qk__shards_name(c, &name, 1, err));
-        return qk__shards_open(c, folder, parse_shard, NULL, err);
+        QK_TRY(qk__weight_files_name(c, &name, 1, err));
+        return qk__weight_files_open(c, folder, parse_file, NULL, err);
     }
     if (qk__is_there(index))
         return open_indexed(c, folder, index, err);

@@ -11,7 +11,7 @@
 #include "base/tree.h"
 #include "model/checkpoint.h"
 #include "model/gguf.h"
-#include "model/shards.h"
+#include "model/weight_files.h"
 
 #define TAIL_FORMAT "-%05u-of-%05u.gguf"
 enum { TAIL_LENGTH = sizeof "-00001-of-00003.gguf" - 1, MAX_FILES = 99999 };
@@ -43,7 +43,7 @@ static qk_status check_split(reading *r, const json_t *metadata, qk_error *err)
                : QK_OK;
 }
 
-static qk_status parse(void *context, qk__shard *file, qk_error *err)
+static qk_status parse(void *context, qk__weight_file *file, qk_error *err)
 {
     reading *r = context;
     qk__gguf gguf;
@@ -86,7 +86,7 @@ static qk_status name_files(qk__checkpoint *c, const char *first, int count, qk_
                      (unsigned)(i + 1) % 100000, (unsigned)count % 100000);
     }
     if (status == QK_OK)
-        status = qk__shards_name(c, names, (size_t)count, err);
+        status = qk__weight_files_name(c, names, (size_t)count, err);
     free(names);
     free(text);
     return status;
@@ -97,7 +97,7 @@ static qk_status open_files(qk__checkpoint *c, const char *folder, const char *n
 {
     r->count = count_files(name);
     QK_TRY(name_files(c, name, (int)r->count, err));
-    QK_TRY(qk__shards_open(c, folder, parse, r, err));
+    QK_TRY(qk__weight_files_open(c, folder, parse, r, err));
     if (r->tensors > 0 && (size_t)r->tensors != c->num_tensors)
         return qk__fail(err, QK_ERR_INCONSISTENT,
                         "%s: split.tensors.count: %lld tensors, the files have %zu", name,

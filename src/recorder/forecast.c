@@ -39,7 +39,7 @@ typedef struct measuring {
     qk_recorder_selection *all, *some;
     bool attention;
     int64_t texts, tokens; /* of the capture that is asked for */
-    int64_t group;         /* texts that it runs together */
+    int64_t batch;         /* texts that it runs together */
     double rows;           /* of a head, of which kind it keeps */
     char *folder;          /* that the small captures are made in */
     trial first, before, last;
@@ -98,8 +98,8 @@ static bool enlarge(const measuring *m, int64_t times, int64_t *texts, int64_t *
 {
     if (*tokens < m->tokens)
         *tokens = times * *tokens < m->tokens ? times * *tokens : m->tokens;
-    else if (*texts < m->group)
-        *texts = times * *texts < m->group ? times * *texts : m->group;
+    else if (*texts < m->batch)
+        *texts = times * *texts < m->batch ? times * *texts : m->batch;
     else
         return false;
     return true;
@@ -159,8 +159,8 @@ static double count_layers(const measuring *m)
 static double processor_running(const measuring *m)
 {
     const work all = count_work(m, m->all, m->tokens), rates = find_rates(m);
-    const double groups = ceil((double)m->texts / (double)m->group);
-    return groups * count_layers(m) * m->first.outcome.processor_running +
+    const double batches = ceil((double)m->texts / (double)m->batch);
+    return batches * count_layers(m) * m->first.outcome.processor_running +
            (double)m->texts * (rates.linear * all.linear + rates.attention * all.attention);
 }
 
@@ -226,9 +226,9 @@ qk_status qk_recorder_foresee(const qk_recorder_settings *settings, const qk_mod
                    .attention = keep.attention,
                    .texts = texts,
                    .tokens = tokens,
-                   .group = (QK_TOKENS_AT_ONCE + tokens - 1) / tokens,
+                   .batch = (QK_TOKENS_AT_ONCE + tokens - 1) / tokens,
                    .rows = fmin((double)settings->rows, total)};
-    m.group = m.group < texts ? m.group : texts;
+    m.batch = m.batch < texts ? m.batch : texts;
     m.settings.context.notice = NULL;
     m.settings.context.offline = true;
     QK_TRY(

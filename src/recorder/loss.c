@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How well a model predicts texts. Texts are read, counted and split as those of a capture, and run in groups. */
+/* How well a model predicts texts. Texts are read, counted and split as those of a capture, and run in batches. */
 #include <qkscope/loss.h>
 
 #include <math.h>
@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "recorder/recording.h"
 
-enum { GROUP_TOKENS = 8192, GROUP_TEXTS = 4096 };
+enum { BATCH_TOKENS = 8192, BATCH_TEXTS = 4096 };
 
 /* Sums over tokens. */
 typedef struct loss_sum {
@@ -24,8 +24,8 @@ typedef struct losing {
     qk__recording recording;
     qk__buffer texts; /* qk_text_loss, of which loss is a sum until all are run */
     loss_sum all, by_bin[QK_DISTANCE_BINS];
-    qk_sequence sequences[GROUP_TEXTS]; /* of the group in hand */
-    qk_tokens tokens[GROUP_TEXTS];
+    qk_sequence sequences[BATCH_TEXTS]; /* of the batch in hand */
+    qk_tokens tokens[BATCH_TEXTS];
     size_t count;
     int64_t num_tokens, tokens_before;
 } losing;
@@ -40,7 +40,7 @@ static size_t count_texts(const losing *l)
     return l->texts.size / sizeof(qk_text_loss);
 }
 
-/* ---- a group ----------------------------------------------------------------------------- */
+/* ---- a batch ----------------------------------------------------------------------------- */
 
 static qk_status take_losses(void *user, const qk_prefill_losses *losses, qk_error *err)
 {
@@ -73,7 +73,7 @@ static bool tell_layers(void *user, const qk_progress *layers)
     return tell_tokens(l, l->num_tokens * layers->done / layers->total);
 }
 
-static void clear_group(losing *l)
+static void clear_batch(losing *l)
 {
     for (size_t i = 0; i < l->count; i++)
         qk_tokens_free(&l->tokens[i]);
@@ -82,7 +82,7 @@ static void clear_group(losing *l)
     l->num_tokens = 0;
 }
 
-static qk_status run_group(losing *l, qk_error *err)
+static qk_status run_batch(losing *l, qk_error *err)
 {
     const qk_recorder_settings *s = l->recording.settings;
     const qk_prefill_settings settings = {
@@ -94,7 +94,7 @@ static qk_status run_group(losing *l, qk_error *err)
     if (status == QK_ERR_CANCELLED)
         return qk__fail(err, status, "stopped after %lld of %lld tokens",
                         (long long)l->tokens_before, (long long)l->recording.counts.tokens);
-    clear_group(l);
+    clear_batch(l);
     return status;
 }
 
@@ -115,17 +115,17 @@ static qk_status add_window(void *user, qk__window *window, qk_error *err)
     l->tokens[l->count] = window->tokens;
     l->sequences[l->count++] = (qk_sequence){window->tokens.ids, (int64_t)window->tokens.count};
     l->num_tokens += (int64_t)window->tokens.count;
-    return l->num_tokens < (wanted > 0 ? wanted : GROUP_TOKENS) && l->count < GROUP_TEXTS
+    return l->num_tokens < (wanted > 0 ? wanted : BATCH_TOKENS) && l->count < BATCH_TEXTS
                ? QK_OK
-               : run_group(l, err);
+               : run_batch(l, err);
 }
 
 static qk_status run_texts(losing *l, qk_error *err)
 {
     qk_status status = qk__visit_windows(&l->recording, 0, INT64_MAX, add_window, l, err);
     if (status == QK_OK && l->count > 0)
-        status = run_group(l, err);
-    clear_group(l);
+        status = run_batch(l, err);
+    clear_batch(l);
     return status;
 }
 

@@ -7,7 +7,7 @@
  *     survey.c          all texts, read through before anything is run; which rate of the
  *                       sampler keeps so many rows of them
  *     identity.c        what decides the bytes of the capture
- *     group.c           some texts: tokens, forward pass, rows into the sink
+ *     batch.c           some texts: tokens, forward pass, rows into the sink
  *     describe.c        keys for capture.json
  *     forecast.c        how long a capture will take
  *     card.c            lines for its card
@@ -136,7 +136,7 @@ QK_MUST_CHECK qk_status qk__name_source(const qk__input_text *text, qk__buffer *
 /* What decides the bytes of the capture, as a JSON object to be freed. */
 QK_MUST_CHECK qk_status qk__identify(const qk__recording *r, char **json, qk_error *err);
 
-/* ---- group.c ---------------------------------------------------------------------------- */
+/* ---- batch.c ---------------------------------------------------------------------------- */
 
 /* Runs all texts that the sink wants. */
 QK_MUST_CHECK qk_status qk__run_texts(qk__recording *r, qk_error *err);

@@ -160,7 +160,7 @@ typedef struct page_models {
     const qk__results *results;
     qk__store *tables;
     const qk__page_heads *heads;
-    const qk__provenance *provenance;
+    const qk__manifests *manifests;
 } page_models;
 
 static bool is_named(const qk_head_set *set, int layer, int q_head)
@@ -325,8 +325,8 @@ static qk_status draw_model(const page_models *all, size_t m, qk__model_points *
     if (!all->settings->points)
         return give_reason(&of->stages[QK__POINTS_OWN], qk__strdup("they were not asked for"),
                            qk__strdup("qkscope report RESULTS"), err);
-    QK_TRY(draw_own(&d, qk__provenance_run(all->provenance, model->name, model->label), err));
-    const json_t *stages = qk__provenance_stages(all->provenance, model->name, model->label);
+    QK_TRY(draw_own(&d, qk__manifests_run(all->manifests, model->name, model->label), err));
+    const json_t *stages = qk__manifests_stages(all->manifests, model->name, model->label);
     return stages ? draw_before(&d, stages, err) : QK_OK;
 }
 
@@ -334,9 +334,9 @@ static qk_status draw_model(const page_models *all, size_t m, qk__model_points *
 
 qk_status qk__points_draw(const qk_report_settings *settings, const qk__results *results,
                           qk__store *tables, const qk__page_heads *heads,
-                          const qk__provenance *provenance, qk__points *points, qk_error *err)
+                          const qk__manifests *manifests, qk__points *points, qk_error *err)
 {
-    const page_models all = {settings, results, tables, heads, provenance};
+    const page_models all = {settings, results, tables, heads, manifests};
     qk_error own = {0};
     qk_status status = QK_OK;
     err = err ? err : &own;

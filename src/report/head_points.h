@@ -6,7 +6,7 @@
 
 #include "report/packed_points.h"
 #include "report/page_heads.h"
-#include "report/provenance.h"
+#include "report/manifests.h"
 #include "results/results.h"
 
 extern const char *const qk__point_plane_names[QK__NUM_POINT_STAGES][QK__NUM_POINT_PLANES];
@@ -17,7 +17,7 @@ extern const char *const qk__point_plane_names[QK__NUM_POINT_STAGES][QK__NUM_POI
 QK_MUST_CHECK qk_status qk__points_draw(const qk_report_settings *settings,
                                         const qk__results *results, qk__store *tables,
                                         const qk__page_heads *heads,
-                                        const qk__provenance *provenance, qk__points *points,
+                                        const qk__manifests *manifests, qk__points *points,
                                         qk_error *err);
 void qk__points_free(qk__points *points);
 /* Whether a head was chosen. */

@@ -104,10 +104,10 @@ static qk_status compose_page(qk__report *report, qk__page *page, qk_error *err)
 {
     choose_title(report);
     QK_TRY(qk__headlines_compute(report->results, report->tables, &report->headlines, err));
-    QK_TRY(qk__provenance_read(report->settings->results, &report->provenance, err));
+    QK_TRY(qk__manifests_read(report->settings->results, &report->manifests, err));
     QK_TRY(qk__page_heads_ask(report->tables, &report->heads, err));
     QK_TRY(qk__points_draw(report->settings, report->results, report->tables, &report->heads,
-                           &report->provenance, &report->points, err));
+                           &report->manifests, &report->points, err));
     qk__write_document(page, report);
     return QK_OK;
 }
@@ -125,7 +125,7 @@ static qk_status write_report_page(qk__report *report, qk_report_outcome *outcom
     outcome->html_bytes = page.out.size;
     qk__page_free(&page);
     qk__points_free(&report->points);
-    qk__provenance_free(&report->provenance);
+    qk__manifests_free(&report->manifests);
     qk__headlines_free(&report->headlines);
     qk__page_heads_free(&report->heads);
     return status;

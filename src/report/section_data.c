@@ -31,7 +31,7 @@ static json_t *models(const qk__report *report)
     json_t *list = json_array();
     qk__each_model (report->results, model) {
         const char *capture =
-            qk__provenance_capture(&report->provenance, model->name, model->label);
+            qk__manifests_capture(&report->manifests, model->name, model->label);
         json_t *entry =
             json_pack("{s:i, s:i, s:i, s:o, s:o}", "family", model->family_index, "phase",
                       model->phase_index, "last_layer", model->last_layer, "name",
@@ -190,9 +190,9 @@ static json_t *heads(const qk__report *report)
         categories[c] = qk_category_name((qk_category)c);
     json_t *root =
         json_pack("{s:b, s:[o,o], s:o, s:o, s:o, s:o}", "checkpoints", results->checkpoints,
-                  "thresholds", qk__json_number(report->provenance.low),
-                  qk__json_number(report->provenance.high), "models", models(report),
-                  "families", text_list(results->families, results->num_families), "phases",
+                  "thresholds", qk__json_number(report->manifests.low),
+                  qk__json_number(report->manifests.high), "models", models(report), "families",
+                  text_list(results->families, results->num_families), "phases",
                   text_list(results->phases, results->num_phases), "categories",
                   text_list(categories, QK_NUM_CATEGORIES));
     root = qk__json_set(root, "model", models_of_heads(report));

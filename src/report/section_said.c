@@ -145,10 +145,10 @@ static json_t *manifest_of(qk__page *page, const qk__report *report)
 }
 
 /* What is said of each run, without the run itself, which may be long. */
-static json_t *runs_of(const qk__provenance *provenance)
+static json_t *runs_of(const qk__manifests *manifests)
 {
     size_t i;
-    json_t *entry, *runs = json_deep_copy(provenance->runs);
+    json_t *entry, *runs = json_deep_copy(manifests->runs);
     json_array_foreach(runs, i, entry)
     {
         json_object_del(entry, "run");
@@ -198,7 +198,7 @@ static json_t *add_heads(json_t *root, qk__page *page, const qk__report *report)
 
 void qk__section_said(qk__page *page, const qk__report *report)
 {
-    const qk__provenance *p = &report->provenance;
+    const qk__manifests *p = &report->manifests;
     json_t *root = json_pack(
         "{s:s, s:b, s:o, s:o, s:O, s:O, s:I, s:I, s:o, s:o, s:o}", "version", qk_version(),
         "unlike", qk__lengths_unlike(report->results->lengths, report->results->num_models),

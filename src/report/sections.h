@@ -14,7 +14,7 @@
 #include "report/head_points.h"
 #include "report/page.h"
 #include "report/page_heads.h"
-#include "report/provenance.h"
+#include "report/manifests.h"
 #include "report/headline.h"
 
 /* Everything a page is made of. */
@@ -29,7 +29,7 @@ typedef struct qk__report {
     const qk_report_outcome *outcome; /* so far: the tables that changed */
     qk__headlines headlines;
     qk__findings findings;
-    qk__provenance provenance;
+    qk__manifests manifests;
     qk__points points;
     qk__page_heads heads; /* of a page */
     qk__score_choice scores;

@@ -40,8 +40,8 @@ QK_MUST_CHECK qk_status qk__text_vectors(const qk__text_rows *text, size_t head,
 
 /* ---- write_sums.c ----------------------------------------------------------------------- */
 
-/* Writes the sums of a tree, of all blocks in their order, to folder/moments or folder/attention. */
-QK_MUST_CHECK qk_status qk__write_sums(const qk__all_blocks *all, qk_sink *sink, int tree,
+/* Writes the sums of a set, of all blocks in their order, to folder/moments or folder/attention. */
+QK_MUST_CHECK qk_status qk__write_sums(const qk__all_blocks *all, qk_sink *sink, int set,
                                        const char *folder, qk_error *err);
 
 /* ---- capture_facts.c -------------------------------------------------------------------- */

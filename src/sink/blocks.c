@@ -4,7 +4,7 @@
  *     rows             of each text, layer, kind and stage: positions, tokens, vectors (parts.c)
  *     index            of each stage: where the regions of each part begin, then the regions
  *     examples         a line for each text: its number, and JSON
- *     sums             of each tree, layer and kind: a part (state/part_store.c), and a list of where they are
+ *     sums             of each set, layer and kind: a part (state/part_store.c), and a list of where they are
  *     numbers          its head, one line: texts, tokens, where all of this lies, rows of each part */
 #include <inttypes.h>
 #include <stdio.h>

@@ -16,7 +16,7 @@
 
 const char *qk__stage_name(int stage)
 {
-    static const char *const names[QK__TREES] = {"post", "pre", "attention"};
+    static const char *const names[QK__SUM_SETS] = {"post", "pre", "attention"};
     return names[stage];
 }
 

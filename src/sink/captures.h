@@ -11,10 +11,10 @@
 /* After and before RoPE. */
 enum { QK__POST, QK__PRE, QK__STAGES };
 
-/* Trees of sums: moments of each stage, and attention. */
-enum { QK__ATTENTION = QK__STAGES, QK__TREES };
+/* Sets of sums: the moments of each stage, and attention. */
+enum { QK__ATTENTION = QK__STAGES, QK__SUM_SETS };
 
-/* "post", "pre"; and "attention" of that tree */
+/* "post", "pre"; "attention" of QK__ATTENTION. */
 const char *qk__stage_name(int stage);
 
 /* An output folder holds captures in itself (0), in post/ (1), in pre/ (2). */

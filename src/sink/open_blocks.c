@@ -114,7 +114,7 @@ static qk_status write_lines(qk__text_block *block, int64_t *numbers, qk_error *
 static qk_status write_sums(const qk_sink *sink, qk__text_block *block, int64_t *offset,
                             qk_error *err)
 {
-    size_t count = QK__TREES * 2 * (size_t)sink->settings.num_layers;
+    size_t count = QK__SUM_SETS * 2 * (size_t)sink->settings.num_layers;
     qk__stored_sums *list = qk__calloc(2 * count, sizeof *list);
     qk_status status = list ? QK_OK : qk__nomem(err);
     for (size_t i = 0; status == QK_OK && i < 2 * count; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sums over rows of attention: those of a text and layer come at once, and are one chunk of their tree. */
+/* Sums over rows of attention: those of a text and layer come at once, and are one chunk. */
 #include <stdlib.h>
 
 #include "base/error.h"

@@ -155,7 +155,7 @@ typedef struct qk__text_block {
     int64_t number, first, count, begun, done;
     qk__unit unit; /* the file of the rows, until it is finished */
     qk__text *texts;
-    qk__queue *queues;              /* [QK__TREES][2 * num_layers], where sums are kept */
+    qk__queue *queues;              /* [QK__SUM_SETS][2 * num_layers], where sums are kept */
     qk__buffer regions[QK__STAGES]; /* qk__region */
     qk__block_facts facts;
 } qk__text_block;
@@ -228,11 +228,11 @@ static inline bool qk__stores_rows(const qk_sink *sink)
     return sink->settings.keep.rows || sink->settings.keep.reservoir > 0;
 }
 
-/* Whether sums of this tree are kept. */
-static inline bool qk__keeps_tree(const qk_sink *sink, int tree)
+/* Whether sums of this set are kept. */
+static inline bool qk__keeps_set(const qk_sink *sink, int set)
 {
-    return tree == QK__ATTENTION ? sink->settings.keep.attention
-                                 : sink->settings.keep.moments && sink->stages[tree];
+    return set == QK__ATTENTION ? sink->settings.keep.attention
+                                : sink->settings.keep.moments && sink->stages[set];
 }
 
 /* Attention is of both stages: it lies in the capture of one. */
@@ -391,7 +391,7 @@ size_t qk__head_place(const int *captured, size_t count, int head);
 
 QK_MUST_CHECK qk_status qk__queues_create(qk_sink *sink, qk__text_block *block, qk_error *err);
 void qk__queues_free(const qk_sink *sink, qk__text_block *block);
-qk__queue *qk__queue_of(const qk_sink *sink, const qk__text_block *block, int tree, int layer,
+qk__queue *qk__queue_of(const qk_sink *sink, const qk__text_block *block, int set, int layer,
                         qk_kind kind);
 
 /* All vectors of a chunk are there: sums them and frees them. */
@@ -403,12 +403,12 @@ QK_MUST_CHECK qk_status qk__sum_chunk(qk_sink *sink, qk__text_block *block,
 QK_MUST_CHECK qk_status qk__sums_follow(qk_sink *sink, qk__text_block *block, qk_error *err);
 
 /* Puts chunks of one text in the queue, and adds whose turn it is. */
-QK_MUST_CHECK qk_status qk__sums_push(qk_sink *sink, const qk__text_block *block, int tree,
+QK_MUST_CHECK qk_status qk__sums_push(qk_sink *sink, const qk__text_block *block, int set,
                                       int layer, qk_kind kind, qk__waiting *list,
                                       qk_error *err);
 
 /* Of attention there are no keys: no heads. */
-qk__part_shape qk__part_shape_of(const qk_sink *sink, int tree, int layer, qk_kind kind);
+qk__part_shape qk__part_shape_of(const qk_sink *sink, int set, int layer, qk_kind kind);
 
 /* Memory of a chunk that was added before, or new; the caller holds the mutex. */
 QK_MUST_CHECK qk_status qk__spare_take(qk_sink *sink, qk__waiting **found, qk_error *err);

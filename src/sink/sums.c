@@ -7,16 +7,16 @@
 #include "base/error.h"
 #include "sink/sink.h"
 
-qk__queue *qk__queue_of(const qk_sink *sink, const qk__text_block *block, int tree, int layer,
+qk__queue *qk__queue_of(const qk_sink *sink, const qk__text_block *block, int set, int layer,
                         qk_kind kind)
 {
     size_t parts = 2 * (size_t)sink->settings.num_layers;
-    return &block->queues[(size_t)tree * parts + qk__part_of(layer, kind)];
+    return &block->queues[(size_t)set * parts + qk__part_of(layer, kind)];
 }
 
-qk__part_shape qk__part_shape_of(const qk_sink *sink, int tree, int layer, qk_kind kind)
+qk__part_shape qk__part_shape_of(const qk_sink *sink, int set, int layer, qk_kind kind)
 {
-    const bool attention = tree == QK__ATTENTION;
+    const bool attention = set == QK__ATTENTION;
     qk__part_shape shape = {.dim = attention ? QK_ATTENTION_SUMS : sink->settings.head_dim,
                             .group_bits = sink->group_bits,
                             .max_groups = (uint32_t)sink->settings.keep.groups,
@@ -24,7 +24,7 @@ qk__part_shape qk__part_shape_of(const qk_sink *sink, int tree, int layer, qk_ki
                             .means = attention};
     if (!attention || kind == QK_QUERY)
         shape.num_heads = qk__heads_of(sink, layer, kind, &shape.heads);
-    if (tree == QK__PRE && kind == QK_QUERY && sink->settings.frequencies) {
+    if (set == QK__PRE && kind == QK_QUERY && sink->settings.frequencies) {
         shape.pairs = sink->settings.frequencies[layer].count;
         shape.interleaved = sink->settings.rope_interleaved;
     }
@@ -33,18 +33,18 @@ qk__part_shape qk__part_shape_of(const qk_sink *sink, int tree, int layer, qk_ki
 
 /* ---- queues ----------------------------------------------------------------------------- */
 
-static qk_status create(const qk_sink *sink, const qk__text_block *block, int tree,
+static qk_status create(const qk_sink *sink, const qk__text_block *block, int set,
                         qk_error *err)
 {
     for (int layer = 0; layer < sink->settings.num_layers; layer++)
         for (int kind = QK_QUERY; kind <= QK_KEY; kind++) {
-            qk__part_shape shape = qk__part_shape_of(sink, tree, layer, (qk_kind)kind);
-            qk__queue *queue = qk__queue_of(sink, block, tree, layer, (qk_kind)kind);
+            qk__part_shape shape = qk__part_shape_of(sink, set, layer, (qk_kind)kind);
+            qk__queue *queue = qk__queue_of(sink, block, set, layer, (qk_kind)kind);
             if (shape.num_heads == 0)
                 continue;
             QK_TRY(qk__part_moments_create(&queue->sums, &shape, err));
             shape.by_bucket = false;
-            if (sink->settings.keep.first > 0 && tree != QK__ATTENTION)
+            if (sink->settings.keep.first > 0 && set != QK__ATTENTION)
                 QK_TRY(qk__part_moments_create(&queue->first, &shape, err));
         }
     return QK_OK;
@@ -52,16 +52,16 @@ static qk_status create(const qk_sink *sink, const qk__text_block *block, int tr
 
 qk_status qk__queues_create(qk_sink *sink, qk__text_block *block, qk_error *err)
 {
-    size_t count = QK__TREES * 2 * (size_t)sink->settings.num_layers;
+    size_t count = QK__SUM_SETS * 2 * (size_t)sink->settings.num_layers;
     block->queues = qk__calloc(count, sizeof *block->queues);
     if (!block->queues)
         return qk__nomem(err);
     for (size_t i = 0; i < count; i++) /* never fails with these attributes */
         pthread_mutex_init(&block->queues[i].lock, NULL);
     qk_status status = QK_OK;
-    for (int tree = 0; status == QK_OK && tree < QK__TREES; tree++)
-        if (qk__keeps_tree(sink, tree))
-            status = create(sink, block, tree, err);
+    for (int set = 0; status == QK_OK && set < QK__SUM_SETS; set++)
+        if (qk__keeps_set(sink, set))
+            status = create(sink, block, set, err);
     return status;
 }
 
@@ -78,7 +78,7 @@ void qk__waiting_free(qk__waiting **list)
 
 void qk__queues_free(const qk_sink *sink, qk__text_block *block)
 {
-    size_t count = QK__TREES * 2 * (size_t)sink->settings.num_layers;
+    size_t count = QK__SUM_SETS * 2 * (size_t)sink->settings.num_layers;
     for (size_t i = 0; block->queues && i < count; i++) {
         qk__queue *queue = &block->queues[i];
         qk__waiting_free(&queue->waiting);
@@ -150,7 +150,7 @@ static qk_status follow(qk_sink *sink, const qk__text_block *block, qk__queue *q
 
 qk_status qk__sums_follow(qk_sink *sink, qk__text_block *block, qk_error *err)
 {
-    size_t count = QK__TREES * 2 * (size_t)sink->settings.num_layers;
+    size_t count = QK__SUM_SETS * 2 * (size_t)sink->settings.num_layers;
     qk_status status = QK_OK;
     for (size_t i = 0; status == QK_OK && i < count; i++) {
         qk__queue *queue = &block->queues[i];
@@ -163,10 +163,10 @@ qk_status qk__sums_follow(qk_sink *sink, qk__text_block *block, qk_error *err)
     return status;
 }
 
-qk_status qk__sums_push(qk_sink *sink, const qk__text_block *block, int tree, int layer,
+qk_status qk__sums_push(qk_sink *sink, const qk__text_block *block, int set, int layer,
                         qk_kind kind, qk__waiting *list, qk_error *err)
 {
-    qk__queue *queue = qk__queue_of(sink, block, tree, layer, kind);
+    qk__queue *queue = qk__queue_of(sink, block, set, layer, kind);
     pthread_mutex_lock(&queue->lock);
     qk__waiting **end = &list;
     while (*end)

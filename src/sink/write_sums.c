@@ -14,7 +14,7 @@
 typedef struct adding {
     const qk__all_blocks *all;
     qk_sink *sink;
-    int tree;
+    int set;
     const char *folder;
     atomic_size_t done; /* layers */
 } adding;
@@ -24,7 +24,7 @@ static qk_status find_sums(const adding *a, const qk__block *block, int layer, i
                            qk__stored_sums *found, qk_error *err)
 {
     const size_t kinds = 2 * (size_t)a->sink->settings.num_layers;
-    const size_t queue = (size_t)a->tree * kinds + qk__part_of(layer, (qk_kind)(i % 2));
+    const size_t queue = (size_t)a->set * kinds + qk__part_of(layer, (qk_kind)(i % 2));
     const size_t place = 2 * queue + (i >= QK__FIRST_PARTS);
     return qk__read_at(block->fd, found, sizeof *found,
                        block->facts.numbers[QK__AT_SUMS] + (int64_t)(place * sizeof *found),
@@ -41,7 +41,7 @@ static qk_status load(const adding *a, const qk__block *block, int layer, int i,
     if (at.size < 0 || at.offset < 0 || at.size > block->bytes)
         return qk__fail(err, QK_ERR_MALFORMED, "sums at no place");
     qk_status status = qk__part_moments_load(*part, block->fd, at.offset, (size_t)at.size, err);
-    if (status == QK_OK && i < QK__FIRST_PARTS && a->tree != QK__ATTENTION &&
+    if (status == QK_OK && i < QK__FIRST_PARTS && a->set != QK__ATTENTION &&
         qk__part_moments_count(*part) != block->facts.rows[qk__part_of(layer, (qk_kind)i)])
         status = qk__fail(err, QK_ERR_MALFORMED, "sums of other rows than were kept");
     return status;
@@ -70,9 +70,9 @@ static qk_status add_block(const adding *a, int64_t number, int layer, int i,
 /* All parts of a layer. */
 static qk_status add_layer(const adding *a, int layer, qk__layer_parts *sums, qk_error *err)
 {
-    const bool first = a->tree != QK__ATTENTION && a->sink->settings.keep.first > 0;
+    const bool first = a->set != QK__ATTENTION && a->sink->settings.keep.first > 0;
     for (int i = 0; i < (first ? QK__LAYER_PARTS : QK__FIRST_PARTS); i++) {
-        qk__part_shape shape = qk__part_shape_of(a->sink, a->tree, layer, (qk_kind)(i % 2));
+        qk__part_shape shape = qk__part_shape_of(a->sink, a->set, layer, (qk_kind)(i % 2));
         shape.by_bucket = shape.by_bucket && i < QK__FIRST_PARTS;
         for (int64_t b = 0; shape.num_heads > 0 && b < a->sink->num_blocks; b++)
             QK_TRY(add_block(a, b, layer, i, &shape, &sums->part[i], err));
@@ -110,13 +110,13 @@ static qk_status make_layer(void *context, size_t i, int worker, qk_error *err)
     return status;
 }
 
-qk_status qk__write_sums(const qk__all_blocks *all, qk_sink *sink, int tree, const char *folder,
+qk_status qk__write_sums(const qk__all_blocks *all, qk_sink *sink, int set, const char *folder,
                          qk_error *err)
 {
-    const char *name = tree == QK__ATTENTION ? QK__ATTENTION_FOLDER : QK__MOMENTS_FOLDER;
+    const char *name = set == QK__ATTENTION ? QK__ATTENTION_FOLDER : QK__MOMENTS_FOLDER;
     QK_TRY(qk__make_below(folder, name, err));
     char *to = qk__path_join(folder, name);
-    adding a = {.all = all, .sink = sink, .tree = tree, .folder = to};
+    adding a = {.all = all, .sink = sink, .set = set, .folder = to};
     atomic_init(&a.done, 0);
     qk_status status = to ? qk__parallel_try((size_t)sink->settings.num_layers, sink->threads,
                                              make_layer, &a, err)

@@ -21,7 +21,7 @@ static int num_heads(const qk__ablation *a)
 static qk_status add_group(qk__ablation *a, const char *name, int *heads, size_t count,
                            int draw, size_t of, qk_error *err)
 {
-    qk__group group = {
+    qk__head_group group = {
         .name = qk__strdup(name), .heads = heads, .count = count, .draw = draw, .of = of};
     qk_status status =
         group.name ? qk__buffer_append(&a->groups, &group, sizeof group, err) : qk__nomem(err);
@@ -38,7 +38,7 @@ static qk_status add_wanted(qk__ablation *a, const char *name, const bool *wante
 {
     const bool *chosen = a->recording.selection->q_heads;
     size_t count, groups;
-    const qk__group *group = qk__groups(a, &groups);
+    const qk__head_group *group = qk__head_groups(a, &groups);
     for (size_t i = 0; i < groups; i++)
         if (strcmp(group[i].name, name) == 0)
             return qk__fail(err, QK_ERR_ARGUMENT, "groups: \"%s\" twice", name);
@@ -73,7 +73,7 @@ static qk_status add_each(qk__ablation *a, bool *wanted, qk_error *err)
         snprintf(name, sizeof name, "L%dH%d", i / width, i % width);
         QK_TRY(add_group(a, name, head, 1, 0, 0, err));
         size_t count;
-        qk__group *groups = qk__groups(a, &count);
+        qk__head_group *groups = qk__head_groups(a, &count);
         groups[count - 1].single = true;
     }
     return QK_OK;
@@ -185,7 +185,8 @@ static qk_status add_named(qk__ablation *a, const char *text, bool *wanted, qk_e
 /* ---- random groups ----------------------------------------------------------------------- */
 
 /* As many others of each layer; false: a layer has not so many. heads has room for those of a layer besides. */
-static bool draw_heads(const qk__ablation *a, const qk__group *group, qk__rng *rng, int *heads)
+static bool draw_heads(const qk__ablation *a, const qk__head_group *group, qk__rng *rng,
+                       int *heads)
 {
     const int width = a->recording.facts->num_q_heads;
     const bool *chosen = a->recording.selection->q_heads;
@@ -228,7 +229,7 @@ static qk_status add_draws(qk__ablation *a, size_t of, qk_error *err)
     qk__rng_init(&rng, (uint64_t)a->settings->seed, words, 1);
     for (int draw = 1; draw <= a->settings->draws; draw++) {
         size_t count;
-        const qk__group group = qk__groups(a, &count)[of];
+        const qk__head_group group = qk__head_groups(a, &count)[of];
         int *heads =
             qk__calloc(group.count + (size_t)a->recording.facts->num_q_heads, sizeof *heads);
         if (!heads)
@@ -260,7 +261,7 @@ static int by_layer(const void *a, const void *b)
 static qk_status add_trials(qk__ablation *a, qk_error *err)
 {
     size_t count;
-    const qk__group *groups = qk__groups(a, &count);
+    const qk__head_group *groups = qk__head_groups(a, &count);
     for (size_t g = 0; g < count; g++)
         for (size_t w = 0; w < a->num_whats; w++) {
             const bool direction = a->whats[w].kind == QK_CHANGE_DIRECTION;
@@ -322,10 +323,10 @@ qk_status qk__plan_trials(qk__ablation *a, qk_error *err)
     qk_status status = wanted ? add_asked(a, wanted, err) : qk__nomem(err);
     free(wanted);
     size_t asked;
-    (void)qk__groups(a, &asked);
+    (void)qk__head_groups(a, &asked);
     for (size_t g = 0; g < asked && status == QK_OK && a->settings->controls; g++) {
         size_t count;
-        if (!qk__groups(a, &count)[g].single)
+        if (!qk__head_groups(a, &count)[g].single)
             status = add_draws(a, g, err);
     }
     return status == QK_OK ? add_trials(a, err) : status;

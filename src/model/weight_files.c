@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Maps the files of a checkpoint and puts their tensors in order of name. */
-#include "model/shards.h"
+#include "model/weight_files.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,17 +16,17 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-qk_status qk__shards_name(struct qk__checkpoint *c, const char **names, size_t count,
-                          qk_error *err)
+qk_status qk__weight_files_name(struct qk__checkpoint *c, const char **names, size_t count,
+                                qk_error *err)
 {
     qsort(names, count, sizeof *names, compare_names);
-    c->shards = qk__calloc(count, sizeof *c->shards);
-    if (!c->shards)
+    c->files = qk__calloc(count, sizeof *c->files);
+    if (!c->files)
         return qk__nomem(err);
     for (size_t i = 0; i < count; i++) {
         if (i > 0 && strcmp(names[i], names[i - 1]) == 0)
             continue;
-        qk__shard *file = &c->shards[c->num_shards++];
+        qk__weight_file *file = &c->files[c->num_files++];
         file->name = qk__strdup(names[i]);
         if (!file->name)
             return qk__nomem(err);
@@ -34,8 +34,8 @@ qk_status qk__shards_name(struct qk__checkpoint *c, const char **names, size_t c
     return QK_OK;
 }
 
-static qk_status open_shard(qk__shard *file, const char *folder, qk__shard_parse *parse,
-                            void *context, qk_error *err)
+static qk_status open_file(qk__weight_file *file, const char *folder,
+                           qk__weight_file_parse *parse, void *context, qk_error *err)
 {
     qk__path path;
     QK_TRY(qk__path_in(&path, folder, file->name, err));
@@ -58,7 +58,7 @@ static int compare_entries(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-const qk__tensor_entry *qk__shards_find(const struct qk__checkpoint *c, const char *name)
+const qk__tensor_entry *qk__weight_files_find(const struct qk__checkpoint *c, const char *name)
 {
     size_t low = 0, high = c->num_tensors;
     while (low < high) {
@@ -77,16 +77,16 @@ const qk__tensor_entry *qk__shards_find(const struct qk__checkpoint *c, const ch
 static qk_status sort_tensors(struct qk__checkpoint *c, qk_error *err)
 {
     size_t count = 0;
-    for (size_t i = 0; i < c->num_shards; i++)
-        count += c->shards[i].list.count;
+    for (size_t i = 0; i < c->num_files; i++)
+        count += c->files[i].list.count;
     c->tensors = qk__calloc(count, sizeof *c->tensors);
     if (count == 0)
         return QK_OK;
     if (!c->tensors)
         return qk__nomem(err);
-    for (size_t i = 0; i < c->num_shards; i++)
-        for (size_t j = 0; j < c->shards[i].list.count; j++)
-            c->tensors[c->num_tensors++] = &c->shards[i].list.items[j];
+    for (size_t i = 0; i < c->num_files; i++)
+        for (size_t j = 0; j < c->files[i].list.count; j++)
+            c->tensors[c->num_tensors++] = &c->files[i].list.items[j];
     qsort(c->tensors, count, sizeof *c->tensors, compare_entries);
     for (size_t i = 1; i < count; i++)
         if (strcmp(c->tensors[i - 1]->name, c->tensors[i]->name) == 0)
@@ -95,10 +95,10 @@ static qk_status sort_tensors(struct qk__checkpoint *c, qk_error *err)
     return QK_OK;
 }
 
-qk_status qk__shards_open(struct qk__checkpoint *c, const char *folder, qk__shard_parse *parse,
-                          void *context, qk_error *err)
+qk_status qk__weight_files_open(struct qk__checkpoint *c, const char *folder,
+                                qk__weight_file_parse *parse, void *context, qk_error *err)
 {
-    for (size_t i = 0; i < c->num_shards; i++)
-        QK_TRY(open_shard(&c->shards[i], folder, parse, context, err));
+    for (size_t i = 0; i < c->num_files; i++)
+        QK_TRY(open_file(&c->files[i], folder, parse, context, err));
     return sort_tensors(c, err);
 }

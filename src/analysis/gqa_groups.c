@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The order of the combined analyses: each query head with the key head of its group.
+/* Analyses each query head together with the key head of its GQA group.
  *
- * Jobs are ordered group by group, the key head first, so that it is read once and lies ready
- * (or soon will) when the group's query heads need it, and only the groups in flight are in
- * memory:
+ * Jobs go from one GQA group to the next, the key head first. So the key head is read once, when
+ * the query heads of its group need it, and only the groups at work are in memory:
  *
  *     K(l0,k0)  Q(l0,q0)  Q(l0,q1)  K(l0,k1)  Q(l0,q2)  ...
  *
@@ -20,16 +19,16 @@
 #include "capture/capture.h"
 
 /* One key head and the query heads that use it. */
-typedef struct group {
+typedef struct gqa_group {
     const qk_head *head; /* NULL: not in the capture */
     bool ready;
     qk_status status;
     qk_error error;
     qk__key_data keys;
-    /* Jobs that still need the keys: the one that reads them, and every query head's. A query
+    /* Jobs that still need the keys: the job that reads them, and that of every query head. A query
      * head may give up while they are being read. */
     size_t users;
-} group;
+} gqa_group;
 
 typedef struct job {
     size_t group;
@@ -38,37 +37,37 @@ typedef struct job {
 
 static const size_t KEY_JOB = (size_t)-1;
 
-typedef struct combined {
+typedef struct plan {
     qk__run *run;
     job *jobs;
     size_t num_jobs;
-    group *groups;
+    gqa_group *groups;
     size_t num_groups;
     pthread_mutex_t lock; /* guards ready and users of every group */
     pthread_cond_t became_ready;
-} combined;
+} plan;
 
 /* The last user frees the keys. */
-static void release_keys(combined *c, group *g)
+static void release_keys(plan *p, gqa_group *g)
 {
-    pthread_mutex_lock(&c->lock);
+    pthread_mutex_lock(&p->lock);
     bool last = --g->users == 0;
-    pthread_mutex_unlock(&c->lock);
+    pthread_mutex_unlock(&p->lock);
     if (last)
-        qk__key_data_free(c->run, &g->keys);
+        qk__key_data_free(p->run, &g->keys);
 }
 
-static void read_keys(combined *c, int worker, group *g)
+static void read_keys(plan *p, int worker, gqa_group *g)
 {
-    qk__run *run = c->run;
+    qk__run *run = p->run;
     qk_status status = QK_ERR_CANCELLED;
     if (!atomic_load(&run->cancelled))
         status = qk__key_data_read(run, worker, g->head, &g->keys, &g->error);
-    pthread_mutex_lock(&c->lock);
+    pthread_mutex_lock(&p->lock);
     g->status = status;
     g->ready = true;
-    pthread_cond_broadcast(&c->became_ready);
-    pthread_mutex_unlock(&c->lock);
+    pthread_cond_broadcast(&p->became_ready);
+    pthread_mutex_unlock(&p->lock);
     if (status != QK_OK && status != QK_ERR_CANCELLED) {
         char name[QK_HEAD_NAME_SIZE];
         qk_head_name(g->head->id, name);
@@ -76,28 +75,28 @@ static void read_keys(combined *c, int worker, group *g)
     }
     int64_t bytes = g->keys.data.bytes;
     int64_t rows = g->keys.data.moments ? g->keys.data.moments->count : 0;
-    release_keys(c, g);
+    release_keys(p, g);
     qk__run_progress(run, 0, bytes, rows); /* query heads are counted, as in the summary */
 }
 
-static void wait_for_keys(combined *c, group *g)
+static void wait_for_keys(plan *p, gqa_group *g)
 {
-    pthread_mutex_lock(&c->lock);
+    pthread_mutex_lock(&p->lock);
     while (!g->ready)
-        pthread_cond_wait(&c->became_ready, &c->lock);
-    pthread_mutex_unlock(&c->lock);
+        pthread_cond_wait(&p->became_ready, &p->lock);
+    pthread_mutex_unlock(&p->lock);
 }
 
-static void read_queries(combined *c, int worker, group *g, size_t i)
+static void read_queries(plan *p, int worker, gqa_group *g, size_t i)
 {
-    qk__run *run = c->run;
+    qk__run *run = p->run;
     qk_error err = {0};
     qk__head_data queries;
     const qk_head *head = qk_capture_find(run->capture, run->results->heads[i].id);
     qk_status status = qk__head_data_read(run, worker, head, &queries, &err);
     int64_t rows = queries.moments ? queries.moments->count : 0;
     if (status == QK_OK) {
-        wait_for_keys(c, g);
+        wait_for_keys(p, g);
         status = g->status;
         if (status == QK_OK) {
             qk__analyse_head(run, worker, i, &queries, &g->keys);
@@ -114,21 +113,21 @@ static void read_queries(combined *c, int worker, group *g, size_t i)
     int64_t bytes = queries.bytes;
     qk__head_data_free(run, &queries);
     qk__long_tables_put(run, i);
-    release_keys(c, g);
+    release_keys(p, g);
     qk__run_progress(run, 1, bytes, rows);
 }
 
 static void run_job(void *context, size_t i, int worker)
 {
-    combined *c = context;
-    const job *j = &c->jobs[i];
-    group *g = &c->groups[j->group];
+    plan *p = context;
+    const job *j = &p->jobs[i];
+    gqa_group *g = &p->groups[j->group];
     if (j->query == KEY_JOB)
-        read_keys(c, worker, g); /* also when cancelled: a query job may be waiting for it */
-    else if (!atomic_load(&c->run->cancelled))
-        read_queries(c, worker, g, j->query);
+        read_keys(p, worker, g); /* also when cancelled: a query job may be waiting for it */
+    else if (!atomic_load(&p->run->cancelled))
+        read_queries(p, worker, g, j->query);
     else
-        release_keys(c, g);
+        release_keys(p, g);
 }
 
 static void note_missing(qk__run *run, size_t i, qk_head_id key)
@@ -148,10 +147,10 @@ static void note_missing(qk__run *run, size_t i, qk_head_id key)
     }
 }
 
-/* Query heads come ordered by layer and head, so those of one group are neighbours. */
-static void plan_jobs(combined *c, const qk__targets *targets)
+/* Query heads come ordered by layer and head, so those of one GQA group are neighbours. */
+static void plan_jobs(plan *p, const qk__targets *targets)
 {
-    qk__run *run = c->run;
+    qk__run *run = p->run;
     qk_head_id last = {-1, -1, QK_KEY};
     for (size_t i = 0; i < targets->count; i++) {
         qk_head_id q = targets->ids[i], key;
@@ -161,41 +160,41 @@ static void plan_jobs(combined *c, const qk__targets *targets)
             continue;
         }
         if (qk__head_compare(key, last) != 0) {
-            c->groups[c->num_groups++] = (group){.head = head, .users = 1};
-            c->jobs[c->num_jobs++] = (job){c->num_groups - 1, KEY_JOB};
+            p->groups[p->num_groups++] = (gqa_group){.head = head, .users = 1};
+            p->jobs[p->num_jobs++] = (job){p->num_groups - 1, KEY_JOB};
             last = key;
         }
         run->results->heads[i].k_head = key.head;
-        c->groups[c->num_groups - 1].users++;
-        c->jobs[c->num_jobs++] = (job){c->num_groups - 1, i};
+        p->groups[p->num_groups - 1].users++;
+        p->jobs[p->num_jobs++] = (job){p->num_groups - 1, i};
         run->total_jobs++;
     }
 }
 
-qk_status qk__run_combined(qk__run *run, qk_error *err)
+qk_status qk__run_gqa_groups(qk__run *run, qk_error *err)
 {
     qk__targets targets;
-    combined c = {.run = run};
+    plan p = {.run = run};
     QK_TRY(qk__select_heads(run, QK_KINDS_Q, &targets, err));
     qk__tell_absent_heads(run);
     qk_status status = qk__run_set_heads(run, targets.ids, targets.count, err);
-    c.groups = qk__calloc(targets.count, sizeof *c.groups);
-    c.jobs = qk__calloc(2 * targets.count, sizeof *c.jobs);
-    if (status == QK_OK && (!c.groups || !c.jobs))
+    p.groups = qk__calloc(targets.count, sizeof *p.groups);
+    p.jobs = qk__calloc(2 * targets.count, sizeof *p.jobs);
+    if (status == QK_OK && (!p.groups || !p.jobs))
         status = qk__nomem(err);
     if (status == QK_OK)
-        plan_jobs(&c, &targets);
+        plan_jobs(&p, &targets);
     if (status == QK_OK)
         status = qk__long_tables_open(run, err);
     if (status == QK_OK) {
-        pthread_mutex_init(&c.lock, NULL);
-        pthread_cond_init(&c.became_ready, NULL);
-        qk__parallel_for(c.num_jobs, run->threads, run_job, &c);
-        pthread_cond_destroy(&c.became_ready);
-        pthread_mutex_destroy(&c.lock);
+        pthread_mutex_init(&p.lock, NULL);
+        pthread_cond_init(&p.became_ready, NULL);
+        qk__parallel_for(p.num_jobs, run->threads, run_job, &p);
+        pthread_cond_destroy(&p.became_ready);
+        pthread_mutex_destroy(&p.lock);
     }
-    free(c.groups);
-    free(c.jobs);
+    free(p.groups);
+    free(p.jobs);
     free(targets.ids);
     return status;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads the manifests of a results folder for what a reader asks first: which data, when, where,
- * with which version, and what was warned of. */
-#include "report/provenance.h"
+/* Reads in the manifests of a results folder what a reader of the page asks first: which data, when, where,
+ * which version, and which warnings. */
+#include "report/manifests.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -70,7 +70,7 @@ static json_t *add_warning(json_t *warnings, const char *text, const char *model
 }
 
 /* Runs that do not classify heads have no thresholds. */
-static void add_thresholds(qk__provenance *p, const json_t *run)
+static void add_thresholds(qk__manifests *p, const json_t *run)
 {
     const json_t *pca = json_object_get(json_object_get(run, "settings"), "pca");
     const json_t *low = json_object_get(pca, "taxonomy_low");
@@ -87,7 +87,7 @@ static void add_thresholds(qk__provenance *p, const json_t *run)
     p->classified = true;
 }
 
-static void add_failures(qk__provenance *p, const json_t *run, const char *model)
+static void add_failures(qk__manifests *p, const json_t *run, const char *model)
 {
     size_t i;
     const json_t *failure;
@@ -99,7 +99,7 @@ static void add_failures(qk__provenance *p, const json_t *run, const char *model
     }
 }
 
-static void add_run(qk__provenance *p, const json_t *run, const char *label)
+static void add_run(qk__manifests *p, const json_t *run, const char *label)
 {
     size_t i;
     const json_t *warning;
@@ -124,7 +124,7 @@ static void add_run(qk__provenance *p, const json_t *run, const char *label)
 
 /* ---- all of them ------------------------------------------------------------------------ */
 
-static qk_status add_folder_runs(qk__provenance *p, const char *folder, const char *label,
+static qk_status add_folder_runs(qk__manifests *p, const char *folder, const char *label,
                                  qk_error *err)
 {
     size_t i;
@@ -140,7 +140,7 @@ static qk_status add_folder_runs(qk__provenance *p, const char *folder, const ch
 }
 
 /* A model of a study; its folder is one below the study's, whatever the manifest says. */
-static qk_status add_model_runs(qk__provenance *p, const char *study, const json_t *model,
+static qk_status add_model_runs(qk__manifests *p, const char *study, const json_t *model,
                                 qk_error *err)
 {
     const char *folder = qk__json_string(model, "folder"),
@@ -156,7 +156,7 @@ static qk_status add_model_runs(qk__provenance *p, const char *study, const json
     return status;
 }
 
-static qk_status add_models(qk__provenance *p, const char *study, const json_t *models,
+static qk_status add_models(qk__manifests *p, const char *study, const json_t *models,
                             qk_error *err)
 {
     size_t i;
@@ -168,32 +168,31 @@ static qk_status add_models(qk__provenance *p, const char *study, const json_t *
     return QK_OK;
 }
 
-qk_status qk__provenance_read(const char *folder, qk__provenance *provenance, qk_error *err)
+qk_status qk__manifests_read(const char *folder, qk__manifests *manifests, qk_error *err)
 {
     qk__manifest manifest;
-    *provenance = (qk__provenance){.runs = json_array(),
-                                   .warnings = json_object(),
-                                   .failures = json_array(),
-                                   .low = NAN,
-                                   .high = NAN};
+    *manifests = (qk__manifests){.runs = json_array(),
+                                 .warnings = json_object(),
+                                 .failures = json_array(),
+                                 .low = NAN,
+                                 .high = NAN};
     QK_TRY(qk__manifest_read(&manifest, folder, err));
     qk_status status =
         manifest.is_study
-            ? add_models(provenance, folder, json_object_get(manifest.root, "models"), err)
-            : add_folder_runs(provenance, folder, "", err);
+            ? add_models(manifests, folder, json_object_get(manifest.root, "models"), err)
+            : add_folder_runs(manifests, folder, "", err);
     qk__manifest_free(&manifest);
-    if (status == QK_OK &&
-        (!provenance->runs || !provenance->warnings || !provenance->failures))
+    if (status == QK_OK && (!manifests->runs || !manifests->warnings || !manifests->failures))
         status = qk__nomem(err);
     return status;
 }
 
-void qk__provenance_free(qk__provenance *provenance)
+void qk__manifests_free(qk__manifests *manifests)
 {
-    json_decref(provenance->runs);
-    json_decref(provenance->warnings);
-    json_decref(provenance->failures);
-    *provenance = (qk__provenance){0};
+    json_decref(manifests->runs);
+    json_decref(manifests->warnings);
+    json_decref(manifests->failures);
+    *manifests = (qk__manifests){0};
 }
 
 static bool has_made(const json_t *entry, const char *table)
@@ -201,12 +200,12 @@ static bool has_made(const json_t *entry, const char *table)
     return holds(json_object_get(json_object_get(entry, "run"), "tables"), table);
 }
 
-const json_t *qk__provenance_run(const qk__provenance *provenance, const char *name,
-                                 const char *label)
+const json_t *qk__manifests_run(const qk__manifests *manifests, const char *name,
+                                const char *label)
 {
     size_t i;
     const json_t *entry, *found = NULL;
-    json_array_foreach(provenance->runs, i, entry)
+    json_array_foreach(manifests->runs, i, entry)
     {
         const char *model = qk__json_string(entry, "model"),
                    *capture = qk__json_string(entry, "capture");
@@ -220,12 +219,12 @@ const json_t *qk__provenance_run(const qk__provenance *provenance, const char *n
     return found;
 }
 
-const json_t *qk__provenance_stages(const qk__provenance *provenance, const char *name,
-                                    const char *label)
+const json_t *qk__manifests_stages(const qk__manifests *manifests, const char *name,
+                                   const char *label)
 {
     size_t i;
     const json_t *entry, *found = NULL;
-    json_array_foreach(provenance->runs, i, entry)
+    json_array_foreach(manifests->runs, i, entry)
     {
         const char *model = qk__json_string(entry, "model");
         const json_t *run = json_object_get(entry, "run");
@@ -236,9 +235,9 @@ const json_t *qk__provenance_stages(const qk__provenance *provenance, const char
     return found;
 }
 
-const char *qk__provenance_capture(const qk__provenance *provenance, const char *name,
-                                   const char *label)
+const char *qk__manifests_capture(const qk__manifests *manifests, const char *name,
+                                  const char *label)
 {
-    const json_t *entry = qk__provenance_run(provenance, name, label);
+    const json_t *entry = qk__manifests_run(manifests, name, label);
     return entry ? qk__json_string(entry, "capture") : NULL;
 }

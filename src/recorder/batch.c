@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Running texts in groups: tokens, forward pass, and the rows into the sink, from whatever thread has
+/* Running texts in batches: tokens, forward pass, and the rows into the sink, from whatever thread has
  * them. */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -8,9 +8,9 @@
 #include "base/error.h"
 #include "recorder/recording.h"
 
-enum { MAX_GROUP_TEXTS = 4096 };
+enum { MAX_BATCH_TEXTS = 4096 };
 
-/* A text that is being run, perhaps in several groups. What it points to lasts: no other text
+/* A text that is being run, perhaps in several batches. What it points to lasts: no other text
  * is asked for until it is closed. */
 typedef struct open_text {
     bool is_open;
@@ -20,7 +20,7 @@ typedef struct open_text {
     int64_t first; /* number of its first sequence */
 } open_text;
 
-typedef struct group {
+typedef struct batch {
     qk__recording *r;
     open_text open;
     int64_t next;     /* sequence to run; -1: none */
@@ -30,48 +30,48 @@ typedef struct group {
     qk_sequence *sequences;
     int64_t *numbers; /* of the sequences */
     qk_tokens *tokens;
-    size_t count; /* at most MAX_GROUP_TEXTS */
+    size_t count; /* at most MAX_BATCH_TEXTS */
     int64_t num_tokens;
-    int64_t tokens_before;  /* of groups before, and of earlier runs */
+    int64_t tokens_before;  /* of batches before, and of earlier runs */
     int64_t tokens_of_runs; /* of earlier runs */
     int64_t total;          /* tokens, about */
-} group;
+} batch;
 
 /* ---- progress --------------------------------------------------------------------------- */
 
-static bool tell_progress(const group *g, int64_t more)
+static bool tell_progress(const batch *b, int64_t more)
 {
-    return qk__tell_progress(&g->r->settings->context,
+    return qk__tell_progress(&b->r->settings->context,
                              &(qk_progress){.what = "tokens",
-                                            .done = g->tokens_before + more,
-                                            .total = g->total,
-                                            .before = g->tokens_of_runs,
-                                            .texts = g->opened - g->open.is_open});
+                                            .done = b->tokens_before + more,
+                                            .total = b->total,
+                                            .before = b->tokens_of_runs,
+                                            .texts = b->opened - b->open.is_open});
 }
 
 /* Tokens of earlier runs and of those to come, which are about as long as all. */
-static void expect_tokens(group *g)
+static void expect_tokens(batch *b)
 {
-    const qk__survey_counts *c = &g->r->counts;
+    const qk__survey_counts *c = &b->r->counts;
     int64_t wanted = 0;
-    for (int64_t i = g->next; i >= 0; i = qk_sink_next(g->r->sink, i))
+    for (int64_t i = b->next; i >= 0; i = qk_sink_next(b->r->sink, i))
         wanted++;
-    qk_sink_texts_before(g->r->sink, &g->tokens_before);
-    g->tokens_of_runs = g->tokens_before;
+    qk_sink_texts_before(b->r->sink, &b->tokens_before);
+    b->tokens_of_runs = b->tokens_before;
     double share = c->sequences > 0 ? (double)wanted / (double)c->sequences : 0;
-    g->total = g->r->settings->shard.count > 1
-                   ? g->tokens_before + (int64_t)(share * (double)c->tokens)
+    b->total = b->r->settings->shard.count > 1
+                   ? b->tokens_before + (int64_t)(share * (double)c->tokens)
                    : c->tokens;
 }
 
-/* ---- one group -------------------------------------------------------------------------- */
+/* ---- one batch -------------------------------------------------------------------------- */
 
-static void clear_group(group *g)
+static void clear_batch(batch *b)
 {
-    for (size_t i = 0; i < g->count; i++)
-        qk_tokens_free(&g->tokens[i]);
-    g->count = 0;
-    g->num_tokens = 0;
+    for (size_t i = 0; i < b->count; i++)
+        qk_tokens_free(&b->tokens[i]);
+    b->count = 0;
+    b->num_tokens = 0;
 }
 
 static void close_text(open_text *o)
@@ -81,27 +81,27 @@ static void close_text(open_text *o)
     *o = (open_text){0};
 }
 
-static void free_group(group *g)
+static void free_batch(batch *b)
 {
-    clear_group(g);
-    close_text(&g->open);
-    free(g->sequences);
-    free(g->numbers);
-    free(g->tokens);
+    clear_batch(b);
+    close_text(&b->open);
+    free(b->sequences);
+    free(b->numbers);
+    free(b->tokens);
 }
 
 static bool tell_layers(void *user, const qk_progress *layers)
 {
-    const group *g = user;
-    return tell_progress(g, g->num_tokens * layers->done / layers->total);
+    const batch *b = user;
+    return tell_progress(b, b->num_tokens * layers->done / layers->total);
 }
 
 static qk_status take_rows(void *user, const qk_prefill_block *block, qk_error *err)
 {
-    const group *g = user;
+    const batch *b = user;
     return qk_sink_put(
-        g->r->sink,
-        &(qk_sink_rows){.text = g->numbers[block->sequence],
+        b->r->sink,
+        &(qk_sink_rows){.text = b->numbers[block->sequence],
                         .layer = block->layer,
                         .kind = block->kind,
                         .before_rope = !block->rotated,
@@ -117,9 +117,9 @@ static qk_status take_rows(void *user, const qk_prefill_block *block, qk_error *
 
 static qk_status take_attention(void *user, const qk_prefill_attention *sums, qk_error *err)
 {
-    const group *g = user;
-    return qk_sink_put_attention(g->r->sink,
-                                 &(qk_sink_attention){.text = g->numbers[sums->sequence],
+    const batch *b = user;
+    return qk_sink_put_attention(b->r->sink,
+                                 &(qk_sink_attention){.text = b->numbers[sums->sequence],
                                                       .layer = sums->layer,
                                                       .heads = sums->heads,
                                                       .num_heads = sums->num_heads,
@@ -129,12 +129,12 @@ static qk_status take_attention(void *user, const qk_prefill_attention *sums, qk
                                  err);
 }
 
-static qk_status run_model(group *g, qk_error *err)
+static qk_status run_model(batch *b, qk_error *err)
 {
-    qk__recording *r = g->r;
+    qk__recording *r = b->r;
     const qk_recorder_engine *engine = r->settings->engine;
     if (engine)
-        return engine->run(engine->user, g->sequences, g->numbers, g->count)
+        return engine->run(engine->user, b->sequences, b->numbers, b->count)
                    ? QK_OK
                    : qk__engine_failed(r, "run", err);
     qk_prefill_settings settings;
@@ -146,11 +146,11 @@ static qk_status run_model(group *g, qk_error *err)
     settings.k_heads = r->selection->k_heads;
     settings.sink = take_rows;
     settings.attention = r->keep.attention ? take_attention : NULL;
-    settings.user = g;
+    settings.user = b;
     settings.context = (qk_context){
-        .threads = r->settings->context.threads, .progress = tell_layers, .user = g};
+        .threads = r->settings->context.threads, .progress = tell_layers, .user = b};
     qk_error why = {0};
-    qk_status status = qk_prefill(r->model, &settings, g->sequences, g->count, &why);
+    qk_status status = qk_prefill(r->model, &settings, b->sequences, b->count, &why);
     if (status == QK_OK)
         return QK_OK;
     bool overflow =
@@ -158,25 +158,25 @@ static qk_status run_model(group *g, qk_error *err)
     return qk__fail(err, status, "%s%s", why.message, overflow ? " (try --dtype f32)" : "");
 }
 
-static qk_status run_group(group *g, qk_error *err)
+static qk_status run_batch(batch *b, qk_error *err)
 {
-    QK_TRY(run_model(g, err));
-    for (size_t i = 0; i < g->count; i++)
-        QK_TRY(qk_sink_text_done(g->r->sink, g->numbers[i], err));
-    g->tokens_before += g->num_tokens;
-    g->num_tokens = 0;
+    QK_TRY(run_model(b, err));
+    for (size_t i = 0; i < b->count; i++)
+        QK_TRY(qk_sink_text_done(b->r->sink, b->numbers[i], err));
+    b->tokens_before += b->num_tokens;
+    b->num_tokens = 0;
     return QK_OK;
 }
 
-/* ---- texts into groups ------------------------------------------------------------------ */
+/* ---- texts into batches ------------------------------------------------------------------ */
 
-static qk_status init_group(group *g, qk__recording *r, qk_error *err)
+static qk_status init_batch(batch *b, qk__recording *r, qk_error *err)
 {
-    *g = (group){.r = r};
-    g->sequences = qk__calloc(MAX_GROUP_TEXTS, sizeof *g->sequences);
-    g->numbers = qk__calloc(MAX_GROUP_TEXTS, sizeof *g->numbers);
-    g->tokens = qk__calloc(MAX_GROUP_TEXTS, sizeof *g->tokens);
-    return g->sequences && g->numbers && g->tokens ? QK_OK : qk__nomem(err);
+    *b = (batch){.r = r};
+    b->sequences = qk__calloc(MAX_BATCH_TEXTS, sizeof *b->sequences);
+    b->numbers = qk__calloc(MAX_BATCH_TEXTS, sizeof *b->numbers);
+    b->tokens = qk__calloc(MAX_BATCH_TEXTS, sizeof *b->tokens);
+    return b->sequences && b->numbers && b->tokens ? QK_OK : qk__nomem(err);
 }
 
 /* Of windows of the same text. A number cannot be made part of an id of 64 bits, so both are
@@ -204,20 +204,20 @@ static qk_status name_window(const open_text *o, const char *name, size_t window
 }
 
 /* Tells the sink of a window, which is run next, or of a text without tokens. */
-static qk_status begin_sequence(const group *g, size_t window, const qk_tokens *tokens,
+static qk_status begin_sequence(const batch *b, size_t window, const qk_tokens *tokens,
                                 qk_error *err)
 {
-    const open_text *o = &g->open;
+    const open_text *o = &b->open;
     qk__buffer source = {0}, source_id = {0};
     const qk__text_print *print =
-        (const qk__text_print *)(const void *)g->r->text_ids.data + (g->texts - 1);
+        (const qk__text_print *)(const void *)b->r->text_ids.data + (b->texts - 1);
     qk_sink_text text = {.checksum = &print->tokens,
                          .number = o->first + (int64_t)window,
                          .tokens = (int64_t)tokens->count,
                          .ids = tokens->ids,
                          .truncated = o->encoded.cut,
                          .window = (int64_t)window,
-                         .first_token = (int64_t)qk__window_start(g->r, window)};
+                         .first_token = (int64_t)qk__window_start(b->r, window)};
     qk_status status = window_id(o, window, &text.example_id, err);
     if (status == QK_OK)
         status = name_window(o, (const char *)o->source.data, window, &source, err);
@@ -226,127 +226,127 @@ static qk_status begin_sequence(const group *g, size_t window, const qk_tokens *
     text.source = (const char *)source.data;
     text.source_id = (const char *)source_id.data;
     if (status == QK_OK)
-        status = qk_sink_begin(g->r->sink, &text, err);
+        status = qk_sink_begin(b->r->sink, &text, err);
     qk__buffer_free(&source);
     qk__buffer_free(&source_id);
     return status;
 }
 
 /* Reads on to the text that a sequence is of; from the first text, where it lies behind. */
-static qk_status find_text(group *g, int64_t number, qk_error *err)
+static qk_status find_text(batch *b, int64_t number, qk_error *err)
 {
-    open_text *o = &g->open;
-    const int64_t *counts = (const int64_t *)(const void *)g->r->sequences.data;
+    open_text *o = &b->open;
+    const int64_t *counts = (const int64_t *)(const void *)b->r->sequences.data;
     bool more = true;
-    if (number < g->numbered) {
-        qk__texts_rewind(g->r->texts);
-        g->texts = g->numbered = 0;
+    if (number < b->numbered) {
+        qk__texts_rewind(b->r->texts);
+        b->texts = b->numbered = 0;
     }
-    while (g->numbered <= number) {
-        QK_TRY(qk__texts_next(g->r->texts, &o->text, &more, err));
+    while (b->numbered <= number) {
+        QK_TRY(qk__texts_next(b->r->texts, &o->text, &more, err));
         if (!more)
             return qk__fail(err, QK_ERR_INCONSISTENT,
                             "the texts have changed since the run began: there are %" PRId64
                             " of %" PRId64,
-                            g->texts, g->r->counts.texts);
-        o->first = g->numbered;
-        g->numbered += counts[g->texts++];
+                            b->texts, b->r->counts.texts);
+        o->first = b->numbered;
+        b->numbered += counts[b->texts++];
     }
     return QK_OK;
 }
 
-static qk_status open_text_of(group *g, int64_t number, qk_error *err)
+static qk_status open_text_of(batch *b, int64_t number, qk_error *err)
 {
-    open_text *o = &g->open;
-    QK_TRY(find_text(g, number, err));
+    open_text *o = &b->open;
+    QK_TRY(find_text(b, number, err));
     QK_TRY(qk__name_source(&o->text, &o->source, err));
-    QK_TRY(qk__context(err, qk__encode(g->r, &o->text, &o->encoded, err), "%s",
+    QK_TRY(qk__context(err, qk__encode(b->r, &o->text, &o->encoded, err), "%s",
                        (const char *)o->source.data));
     const int64_t windows = o->encoded.windows == 0 && !o->encoded.skipped
                                 ? 1
                                 : (int64_t)o->encoded.windows; /* without tokens it is one */
-    if (o->first + windows != g->numbered)
+    if (o->first + windows != b->numbered)
         return qk__fail(err, QK_ERR_INCONSISTENT, "%s: has changed since the run began",
                         (const char *)o->source.data);
     o->is_open = true;
-    g->opened++;
+    b->opened++;
     return QK_OK;
 }
 
-static qk_status add_window(group *g, int64_t number, qk_error *err)
+static qk_status add_window(batch *b, int64_t number, qk_error *err)
 {
-    open_text *o = &g->open;
+    open_text *o = &b->open;
     const size_t window = (size_t)(number - o->first);
     if (o->encoded.windows == 0) {
-        QK_TRY(begin_sequence(g, 0, &(qk_tokens){0}, err));
-        return qk_sink_text_done(g->r->sink, number, err);
+        QK_TRY(begin_sequence(b, 0, &(qk_tokens){0}, err));
+        return qk_sink_text_done(b->r->sink, number, err);
     }
-    qk_tokens *tokens = &g->tokens[g->count];
-    QK_TRY(qk__take_window(g->r, &o->encoded, window, tokens, err));
-    g->sequences[g->count] = (qk_sequence){tokens->ids, (int64_t)tokens->count};
-    g->numbers[g->count] = number;
-    g->count++;
-    g->num_tokens += (int64_t)tokens->count;
-    return begin_sequence(g, window, tokens, err);
+    qk_tokens *tokens = &b->tokens[b->count];
+    QK_TRY(qk__take_window(b->r, &o->encoded, window, tokens, err));
+    b->sequences[b->count] = (qk_sequence){tokens->ids, (int64_t)tokens->count};
+    b->numbers[b->count] = number;
+    b->count++;
+    b->num_tokens += (int64_t)tokens->count;
+    return begin_sequence(b, window, tokens, err);
 }
 
-/* Sums of a block take memory: a group does not begin another one. Nor does it where an engine may
+/* Sums of a block take memory: a batch does not begin another one. Nor does it where an engine may
  * run sequences side by side: what is beside one is then the same in a run that was resumed. */
-static bool fits(const group *g, int64_t number)
+static bool fits(const batch *b, int64_t number)
 {
-    return g->count == 0 || (!g->r->keep.moments && !g->r->settings->engine) ||
-           qk_sink_block(g->r->sink, g->numbers[g->count - 1]) ==
-               qk_sink_block(g->r->sink, number);
+    return b->count == 0 || (!b->r->keep.moments && !b->r->settings->engine) ||
+           qk_sink_block(b->r->sink, b->numbers[b->count - 1]) ==
+               qk_sink_block(b->r->sink, number);
 }
 
-static qk_status fill_group(group *g, qk_error *err)
+static qk_status fill_batch(batch *b, qk_error *err)
 {
-    open_text *o = &g->open;
-    int64_t limit = g->r->settings->tokens_at_once;
+    open_text *o = &b->open;
+    int64_t limit = b->r->settings->tokens_at_once;
     limit = limit > 0 ? limit : QK_TOKENS_AT_ONCE;
-    while (g->next >= 0 && g->num_tokens < limit && g->count < MAX_GROUP_TEXTS &&
-           fits(g, g->next)) {
-        if (o->is_open && (g->next < o->first || g->next >= g->numbered))
+    while (b->next >= 0 && b->num_tokens < limit && b->count < MAX_BATCH_TEXTS &&
+           fits(b, b->next)) {
+        if (o->is_open && (b->next < o->first || b->next >= b->numbered))
             close_text(o);
         if (!o->is_open)
-            QK_TRY(open_text_of(g, g->next, err));
-        QK_TRY(add_window(g, g->next, err));
-        if (g->next + 1 == g->numbered)
+            QK_TRY(open_text_of(b, b->next, err));
+        QK_TRY(add_window(b, b->next, err));
+        if (b->next + 1 == b->numbered)
             close_text(o);
-        g->next = qk_sink_next(g->r->sink, g->next);
+        b->next = qk_sink_next(b->r->sink, b->next);
     }
     return QK_OK;
 }
 
-static qk_status run_groups(group *g, qk_error *err)
+static qk_status run_batches(batch *b, qk_error *err)
 {
-    while (g->next >= 0) {
-        clear_group(g);
-        QK_TRY(fill_group(g, err));
-        if (g->count == 0)
+    while (b->next >= 0) {
+        clear_batch(b);
+        QK_TRY(fill_batch(b, err));
+        if (b->count == 0)
             continue;
         qk_error why = {0};
-        qk_status status = run_group(g, &why);
+        qk_status status = run_batch(b, &why);
         if (status != QK_OK && status != QK_ERR_CANCELLED)
             return qk__fail(err, status, "%s", why.message);
-        if (status != QK_OK || !tell_progress(g, 0))
+        if (status != QK_OK || !tell_progress(b, 0))
             return qk__fail(err, QK_ERR_CANCELLED,
                             "stopped after %" PRId64 " of %" PRId64
                             " tokens; the same command resumes it",
-                            g->tokens_before, g->total);
+                            b->tokens_before, b->total);
     }
     return QK_OK;
 }
 
 qk_status qk__run_texts(qk__recording *r, qk_error *err)
 {
-    group g;
+    batch b;
     qk__texts_rewind(r->texts);
-    qk_status status = init_group(&g, r, err);
-    g.next = qk_sink_next(r->sink, -1);
-    expect_tokens(&g);
+    qk_status status = init_batch(&b, r, err);
+    b.next = qk_sink_next(r->sink, -1);
+    expect_tokens(&b);
     if (status == QK_OK)
-        status = run_groups(&g, err);
-    free_group(&g);
+        status = run_batches(&b, err);
+    free_batch(&b);
     return status;
 }
