@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/fingerprint.h"
+#include "capture/token_strings.h"
 
 /* Name of the manifest beside the head folders, and what its "format" says. */
 #define QK_MANIFEST_NAME    "capture.json"
@@ -99,6 +100,13 @@ QK_MUST_CHECK qk_status qk__rows_file(qk_rows **rows, const qk_head *head, size_
  * Of a packed file they are those of the head's row groups; the fingerprint covers the footer, too, after them. */
 enum { QK__FINGERPRINT = 1 << 8 };
 const qk__file_print *qk__rows_file_print(const qk_rows *rows, size_t i);
+
+/* Token strings of rows, where files have the column token_str (not at all where it is none of strings): among the columns
+ * of qk_rows_open, then of each row of the block that was handed out last the number of its string, -1 for none. The strings
+ * are those of the head so far; who takes them before the reader is closed or turns to another head frees them. */
+enum { QK__TOKEN_STRINGS = 1 << 9 };
+const int64_t *qk__rows_tokens(const qk_rows *rows);
+qk__token_strings qk__rows_take_strings(qk_rows *rows);
 
 /* How many heads are missing, of which the first few are named in text; with lists (NULL or empty =
  * all) of these layers and query heads alone. */

@@ -17,7 +17,7 @@ enum { MAX_DIM = 4096 };
 static const unsigned FLAGS[QK__ROW_COLUMNS] = {
     [QK__VECTOR] = QK_COLUMN_VECTOR, [QK__POSITION] = QK_COLUMN_POSITION,
     [QK__BUCKET] = QK_COLUMN_BUCKET, [QK__EXAMPLE] = QK_COLUMN_EXAMPLE,
-    [QK__WINDOW] = QK_COLUMN_WINDOW,
+    [QK__WINDOW] = QK_COLUMN_WINDOW, [QK__TOKEN] = QK__TOKEN_STRINGS,
 };
 
 const char *qk__head_file_name(const qk__head_files *files)

@@ -25,7 +25,7 @@ typedef struct qk__head_files {
     size_t index;
     qk_parquet *file;
     qk_parquet *before; /* the packed file open before it: keys and queries take turns */
-    qk__cursor *cursors[QK__ROW_COLUMNS]; /* NULL: not asked for, or no windows */
+    qk__cursor *cursors[QK__ROW_COLUMNS]; /* NULL: not asked for, or no windows or strings */
     int64_t rows_left;                    /* of it */
     qk__pages spare[QK__ROW_COLUMNS];     /* buffers kept for the next file or head */
 } qk__head_files;

@@ -5,11 +5,13 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "parquet/format.h"
 #include "parquet/reader.h"
 
 static const char *const NAMES[QK__ROW_COLUMNS] = {
     [QK__VECTOR] = "vector",      [QK__POSITION] = "position",     [QK__BUCKET] = "bucket",
     [QK__EXAMPLE] = "example_id", [QK__WINDOW] = "sliding_window", [QK__HEAD] = "head",
+    [QK__TOKEN] = "token_str",
 };
 
 const char *qk__row_column_name(int c)
@@ -69,22 +71,31 @@ static bool is_integer(const qk_parquet_column *column)
            column->logical == QK_PARQUET_PLAIN_TYPE && column->max_repetition == 0;
 }
 
+/* In an encoding that the reader has: no analysis needs the strings so much that it should fail. */
+static bool holds_strings(const qk_parquet_column *column)
+{
+    return column->type == QK_PARQUET_BYTE_ARRAY && column->max_repetition == 0 &&
+           (column->encodings & 1U << ENC_DELTA_BYTE_ARRAY) == 0;
+}
+
 qk_status qk__row_column_find(const qk_parquet *file, int c, bool optional, int *index,
                               qk_error *err)
 {
     QK_TRY(qk__context(err, qk__parquet_find(file, NAMES[c], index, err), "%s", file->path));
-    if (*index < 0 && (c == QK__WINDOW || optional))
+    if (*index < 0 && (c == QK__WINDOW || c == QK__TOKEN || optional))
         return QK_OK;
     if (*index < 0)
         return qk__fail(err, QK_ERR_INCONSISTENT, "%s: no column '%s'", file->path, NAMES[c]);
     const qk_parquet_column *column = qk_parquet_column_at(file, *index);
     if (c == QK__VECTOR)
         return check_vector(file, column, err);
-    if ((optional && !is_integer(column)) ||
+    if ((c == QK__TOKEN && !holds_strings(column)) || (optional && !is_integer(column)) ||
         (c == QK__WINDOW && column->logical == QK_PARQUET_NULL)) {
         *index = -1;
         return QK_OK;
     }
+    if (c == QK__TOKEN)
+        return QK_OK;
     bool real = c == QK__WINDOW && column->max_repetition == 0 &&
                 (column->type == QK_PARQUET_FLOAT || column->type == QK_PARQUET_DOUBLE);
     if (!real && !is_integer(column))

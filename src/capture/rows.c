@@ -21,6 +21,7 @@ struct qk_rows {
     int64_t done, most;    /* rows handed out, and how many are at most */
     bool in_order;         /* where repeats are refused: each row follows those of its text */
     qk__seen_rows seen;
+    qk__token_strings strings;
 
     /* the block handed out */
     size_t capacity; /* in rows */
@@ -45,6 +46,7 @@ static void reset(qk_rows *rows, const qk_head *head, unsigned columns)
     rows->failed = false;
     rows->from_position = rows->read = rows->done = 0;
     rows->in_order = true;
+    qk__token_strings_free(&rows->strings);
 }
 
 static bool refuses_repeats(const qk_rows *rows)
@@ -117,6 +119,7 @@ void qk_rows_close(qk_rows **rows)
         free(r->ints[c]);
     free(r->valid);
     free(r->seen.memory);
+    qk__token_strings_free(&r->strings);
     free(r);
     *rows = NULL;
 }
@@ -191,6 +194,9 @@ static qk_status read_column(qk_rows *rows, int c, size_t at, size_t count, qk_e
     else if (c == QK__VECTOR)
         status = qk__cursor_read_f32(cursor, (float *)rows->vectors + at * rows->files.dim,
                                      rows->files.dim, count, &got, err);
+    else if (c == QK__TOKEN)
+        status = qk__token_strings_read(&rows->strings, cursor, rows->ints[c] + at, count, &got,
+                                        err);
     else
         status =
             qk__cursor_read_i64(cursor, rows->ints[c] + at,
@@ -228,7 +234,10 @@ static qk_status check_ends(qk_rows *rows, qk_error *err)
         int64_t value;
         uint8_t valid;
         size_t more = 0;
-        if (c == QK__VECTOR)
+        if (c == QK__TOKEN)
+            QK_TRY(qk__token_strings_read(&rows->strings, rows->files.cursors[c], &value, 1,
+                                          &more, err));
+        else if (c == QK__VECTOR)
             QK_TRY(qk__cursor_next_width(rows->files.cursors[c], &more, err));
         else
             QK_TRY(qk__cursor_read_i64(rows->files.cursors[c], &value, &valid, 1, &more, err));
@@ -255,6 +264,8 @@ static qk_status read_part(qk_rows *rows, size_t at, size_t end, qk_error *err)
                 QK_TRY(read_column(rows, c, at, part, err));
         if (qk__wants_column(&rows->files, QK__WINDOW))
             settle_windows(rows, at, part);
+        if (qk__wants_column(&rows->files, QK__TOKEN) && !rows->files.cursors[QK__TOKEN])
+            memset(rows->ints[QK__TOKEN] + at, 0xff, part * sizeof(int64_t)); /* -1 */
         rows->files.rows_left -= (int64_t)part;
         if (rows->files.rows_left == 0)
             QK_TRY(check_ends(rows, err));
@@ -270,7 +281,7 @@ static void move_row(qk_rows *rows, size_t from, size_t to)
     char *vectors = rows->vectors;
     if (qk__wants_column(&rows->files, QK__VECTOR))
         memcpy(vectors + to * row_bytes, vectors + from * row_bytes, row_bytes);
-    for (int c = QK__POSITION; c <= QK__WINDOW; c++)
+    for (int c = QK__POSITION; c < QK__HEAD; c++)
         if (qk__wants_column(&rows->files, c))
             rows->ints[c][to] = rows->ints[c][from];
 }
@@ -445,7 +456,7 @@ void qk_rows_detach(qk_rows *rows)
     assert(rows);
     if (qk__wants_column(&rows->files, QK__VECTOR))
         rows->vectors = NULL;
-    for (int c = QK__POSITION; c <= QK__WINDOW; c++)
+    for (int c = QK__POSITION; c < QK__HEAD; c++)
         if (qk__wants_column(&rows->files, c))
             rows->ints[c] = NULL;
     rows->capacity = 0;
@@ -467,4 +478,16 @@ const qk__file_print *qk__rows_file_print(const qk_rows *rows, size_t i)
 {
     assert(rows && i < rows->files.head->num_files);
     return &rows->files.prints[i];
+}
+
+const int64_t *qk__rows_tokens(const qk_rows *rows)
+{
+    return qk__wants_column(&rows->files, QK__TOKEN) ? rows->ints[QK__TOKEN] : NULL;
+}
+
+qk__token_strings qk__rows_take_strings(qk_rows *rows)
+{
+    qk__token_strings taken = rows->strings;
+    rows->strings = (qk__token_strings){0};
+    return taken;
 }

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dump_rows ROOT HEAD COLUMNS MAX_ROWS BLOCK_ROWS [PREFIX]: the rows of one head, for
  * comparison with another reader. Prints "dim type total" and, for each block, "rows" and
- * the raw bytes of its columns in the order vector, position, bucket, example, window. */
+ * the raw bytes of its columns in the order vector, position, bucket, example, window, number of the token string; then
+ * the strings, of which the first line is how many there are. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <qkscope/capture.h>
+
+#include "capture/capture.h"
 
 static void put(const void *data, size_t size)
 {
@@ -37,10 +40,17 @@ static qk_status dump(const qk_head *head, char **args, qk_error *err)
         put(block.bucket, block.rows * sizeof(int64_t));
         put(block.example, block.rows * sizeof(int64_t));
         put(block.window, block.rows * sizeof(int64_t));
+        put(qk__rows_tokens(rows), block.rows * sizeof(int64_t));
     }
     if (status == QK_OK && next != qk_rows_total(rows))
         fprintf(stderr, "%lld rows came of %lld\n", (long long)next,
                 (long long)qk_rows_total(rows));
+    qk__token_strings strings = qk__rows_take_strings(rows);
+    if (columns & QK__TOKEN_STRINGS)
+        printf("strings %zu\n", strings.count);
+    for (size_t i = 0; i < strings.count; i++)
+        put(qk__token_text(&strings, i), strlen(qk__token_text(&strings, i)) + 1);
+    qk__token_strings_free(&strings);
     qk_rows_close(&rows);
     return status;
 }

@@ -19,7 +19,7 @@ DUMP = BUILD / "tests" / "capture" / "dump_rows"
 
 VECTOR, POSITION, BUCKET, EXAMPLE, WINDOW = 1, 2, 4, 8, 16
 ALL = 31
-OPTIONAL_EXAMPLE, REFUSE_REPEATS = 32, 64
+OPTIONAL_EXAMPLE, REFUSE_REPEATS, TOKENS = 32, 64, 512
 NAMES = {POSITION: "position", BUCKET: "bucket", EXAMPLE: "example_id", WINDOW: "sliding_window"}
 
 
@@ -39,6 +39,10 @@ def read(root, head="l00h00q", columns=ALL, **options):
     sizes = []
     while data:
         line, data = data.split(b"\n", 1)
+        if line.startswith(b"strings"):
+            *strings, rest = data.split(b"\0")
+            assert len(strings) == int(line.split()[1]) == len(set(strings)) and rest == b""
+            break
         rows, kind = line.split()
         rows = int(rows)
         sizes.append(rows)
@@ -52,9 +56,15 @@ def read(root, head="l00h00q", columns=ALL, **options):
             if columns & flag:
                 parts.setdefault(name, []).append(np.frombuffer(data[:rows * 8], np.int64))
                 data = data[rows * 8:]
+        if columns & TOKENS:
+            parts.setdefault("token", []).append(np.frombuffer(data[:rows * 8], np.int64))
+            data = data[rows * 8:]
     block = options.get("block", 100)
     assert sizes == [block] * (total // block) + ([total % block] if total % block else [])
-    return dim, total, {name: np.concatenate(arrays) for name, arrays in parts.items()}
+    columns = {name: np.concatenate(arrays) for name, arrays in parts.items()}
+    if "token" in columns:
+        columns["token"] = [strings[i].decode() if i >= 0 else None for i in columns["token"]]
+    return dim, total, columns
 
 
 def message(root, head="l00h00q", **options):
@@ -259,6 +269,84 @@ def test_two_columns_of_one_name(tmp_path, name):
         assert f"part-000.parquet: column '{name}' is there more than once" in found, found
     write_head(tmp_path / "harmless", [table.append_column("token_str", other)])
     assert same_bits(read(tmp_path / "harmless")[2]["position"], expect(table)["position"])
+
+
+def long_string(text):
+    """As the reader hands it out: its beginning, and U+FFFD for what is no text."""
+    text = text if isinstance(text, bytes) else text.encode()
+    while len(text) > 256:
+        text = text[:256] if text[256] & 0xc0 != 0x80 else text[:max(i for i in range(257) if text[i] & 0xc0 != 0x80)]
+    return text.replace(b"\0", b"\xff").decode(errors="replace")
+
+
+STRINGS = {
+    "dictionary": lambda s: pa.array(s).dictionary_encode(),
+    "plain": pa.array,
+    "large": lambda s: pa.array(s, pa.large_string()),
+    "not null": pa.array,
+    "binary": lambda s: pa.array([t and t.encode() for t in s], pa.binary()),
+    "delta length": pa.array,
+}
+
+
+@pytest.mark.cases(6)
+@pytest.mark.parametrize("kind", STRINGS)
+def test_token_strings(tmp_path, kind):
+    """As pyarrow reads them: over shards and blocks, some of which have none."""
+    tables, wanted = [], []
+    for shard, rows in enumerate((150, 70, 1, 333)):
+        table = make_table(rows, 4, shard).drop_columns("token_str")
+        strings = [f" \u0120w{i * i % 37}" if i % 5 or kind == "not null" else None for i in range(rows)]
+        if shard == 2:
+            strings = [None]
+        else:
+            column = STRINGS[kind](strings)
+            table = table.append_column(pa.field("token_str", column.type, kind != "not null"), column)
+        tables.append(table)
+        wanted += strings
+    options = {"use_dictionary": kind != "plain"}
+    if kind == "delta length":
+        options = {"use_dictionary": False, "column_encoding": {"token_str": "DELTA_LENGTH_BYTE_ARRAY"}}
+    for i, table in enumerate(tables):
+        has = options if "token_str" in table.column_names else {}
+        write_head(tmp_path / str(i), [table], **has)
+        (tmp_path / "l00h00q").mkdir(exist_ok=True)
+        (tmp_path / str(i) / "l00h00q" / "part-000.parquet").rename(tmp_path / "l00h00q" / f"part-{i:03d}.parquet")
+    for block, most in ((7, 0), (1000, 0), (64, 200)):
+        total, columns = read(tmp_path, columns=POSITION | TOKENS, block=block, max_rows=most)[1:]
+        assert columns["token"] == wanted[:total]
+
+
+def test_other_writers_strings(tmp_path):
+    """DuckDB's and Polars' defaults; and a column that is none of strings, or in an encoding that is not read."""
+    duckdb, pl = pytest.importorskip("duckdb"), pytest.importorskip("polars")  # as they write by default
+    table = make_table(500, 4).set_column(4, "token_str", pa.array([f"t{i % 90}" if i % 7 else None for i in range(500)]))
+    wanted = table["token_str"].to_pylist()
+    for name in ("duckdb", "polars", "numbers", "delta"):
+        (tmp_path / name / "l00h00q").mkdir(parents=True)
+    file = "l00h00q/part-000.parquet"
+    duckdb.from_arrow(table).write_parquet(str(tmp_path / "duckdb" / file))
+    frame = pl.from_arrow(table)
+    frame.with_columns(pl.col("token_str").cast(pl.Categorical)).write_parquet(tmp_path / "polars" / file)
+    pq.write_table(table.set_column(4, "token_str", pa.array(range(500))), tmp_path / "numbers" / file)
+    pq.write_table(table, tmp_path / "delta" / file, use_dictionary=False, column_encoding={"token_str": "DELTA_BYTE_ARRAY"})
+    for name in ("duckdb", "polars", "numbers", "delta"):
+        found = read(tmp_path / name, columns=POSITION | TOKENS)[2]["token"]
+        assert found == (wanted if name in ("duckdb", "polars") else [None] * 500), name
+
+
+def test_hostile_token_strings(tmp_path):
+    """What is no text is replaced, what is long is known by its beginning, and very many are not kept."""
+    strings = [b"\xff\xfe", b"a\0b", b"", b"x" * 256, b"x" * 257, b"x" * 10**6, "\u00e9".encode() * 200, b"</script>",
+               b"\x1b[2J", b"\n", b"\xed\xa0\x80", b"\0", b"\xff" * 300]
+    table = make_table(len(strings), 4).drop_columns("token_str").append_column("token_str", pa.array(strings, pa.binary()))
+    write_head(tmp_path, [table])
+    assert read(tmp_path, columns=POSITION | TOKENS)[2]["token"] == [long_string(s) for s in strings]
+    many = 2**20 + 50
+    table = pa.table({"position": pa.array(range(many)), "token_str": pa.array([f"{i:x}" for i in range(many)])})
+    write_head(tmp_path / "many", [table])
+    found = read(tmp_path / "many", columns=POSITION | TOKENS, block=10**6)[2]["token"]
+    assert found == [f"{i:x}" for i in range(2**20)] + [None] * 50
 
 
 def places(rng, order):
