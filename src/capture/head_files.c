@@ -143,12 +143,12 @@ static qk_status open_columns(qk__head_files *files, size_t index, bool start, q
     QK_TRY(qk__packed_check(files->file, &part, err));
     files->rows_left = part.rows;
     for (int c = 0; c < QK__ROW_COLUMNS; c++) {
-        int index;
-        QK_TRY(find_column(files, c, &index, err));
-        if (c == QK__VECTOR && index >= 0)
-            files->wide |= qk_parquet_column_at(files->file, index)->type == QK_PARQUET_DOUBLE;
-        if (start && index >= 0) {
-            QK_TRY(qk__cursor_open_groups(&files->cursors[c], files->file, index,
+        int column;
+        QK_TRY(find_column(files, c, &column, err));
+        if (c == QK__VECTOR && column >= 0)
+            files->wide |= qk_parquet_column_at(files->file, column)->type == QK_PARQUET_DOUBLE;
+        if (start && column >= 0) {
+            QK_TRY(qk__cursor_open_groups(&files->cursors[c], files->file, column,
                                           (size_t)part.first_group, (size_t)part.num_groups,
                                           err));
             qk__cursor_equip(files->cursors[c], &files->spare[c]);
