@@ -29,7 +29,7 @@ static void print_categories(const qk_analysis_totals *totals)
     for (int c = 0; c < QK_NUM_CATEGORIES; c++) {
         cli_print("  %-20s %5zu  %5.1f %%", qk_category_name((qk_category)c),
                   totals->categories[c], 100.0 * (double)totals->categories[c] / (double)heads);
-        if (key_heads < heads) /* some share keys */
+        if (key_heads < heads) /* some heads share keys */
             cli_print("  with %zu key head%s", totals->key_heads[c],
                       cli_s((int64_t)totals->key_heads[c]));
         putchar('\n');
@@ -93,7 +93,7 @@ static json_t *rotation_json(const qk_analysis_totals *t)
 
 /* ---- plasticity ------------------------------------------------------------------------- */
 
-/* A capture that keeps moments alone has no rows for it. */
+/* A capture that keeps only moments has no rows for plasticity. */
 static bool has_plasticity(const qk_analysis_settings *settings,
                            const qk_analysis_results *results)
 {
@@ -155,7 +155,7 @@ static const char SIZES[] =
     "texts: least {texts.least:.15g}[{many_texts?}+]\n"
     "{lengths_say}\n";
 
-/* Which components follow position, of queries and keys by themselves. */
+/* The components that follow position, in the PCA of each kind. */
 static const char HIGH[] =
     "[{high_correlations?}\nHigh-correlation summary (|r| >= "
     "{high_correlations.threshold:g}):\n"

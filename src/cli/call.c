@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A command's call: options by its table, a file of settings, then the command itself. */
+/* A call of a command: options by its table, a file of settings, then the command itself. */
 #include "cli.h"
 
 #include <getopt.h>
@@ -12,7 +12,7 @@ enum { FIRST_LONG = 1000 };
 
 /* ---- options ---------------------------------------------------------------------------- */
 
-/* One that was given, and its value. */
+/* An option that was given, and its value. */
 typedef struct given {
     const cli_option *option;
     const char *value;
@@ -53,8 +53,8 @@ static int several_options(const char *name, const char *first, const char *seco
     return fail_usage();
 }
 
-/* What getopt refuses, whose word says less than one wants to know: of letters in one word it tells
- * which, of a long option only that it is in the last word it looked at. */
+/* Says what getopt refuses: of letters in one word getopt tells which, of a long option only that it is in the last
+ * word it looked at. */
 static int refuse_option(const parser *p, int code)
 {
     const char *word = p->call->argv[optind - 1];
@@ -117,8 +117,8 @@ static const cli_option *find_option(const parser *p, int code)
     return &p->options[i];
 }
 
-/* The word after an option whose value may be left out is the value if it reads like one: a
- * number or RxC. A folder of such a name is given as ./4. */
+/* The word after an option whose value may be left out is its value if it looks like one: a number or RxC. A folder
+ * with such a name is given as ./4. */
 static const char *optional_value(int argc, char **argv)
 {
     const char *next = optind < argc ? argv[optind] : "";
@@ -128,7 +128,7 @@ static const char *optional_value(int argc, char **argv)
     return next;
 }
 
-/* Looked for before getopt, which may take a name that has left for the beginning of another. */
+/* Looked for before getopt, which may take a name that has left for the beginning of another name. */
 static int refuse_gone(const cli_call *call)
 {
     for (int i = 1; i < call->argc && strcmp(call->argv[i], "--") != 0; i++) {
@@ -143,7 +143,7 @@ static int refuse_gone(const cli_call *call)
     return -1;
 }
 
-/* Which options are there, with which values; nothing is stored yet. */
+/* Collects options and their values; stores nothing yet. */
 static int collect(parser *p)
 {
     cli_call *call = p->call;
@@ -180,7 +180,7 @@ static int store(const parser *p, const given *one)
     return err.status == QK_ERR_ARGUMENT ? fail_usage() : EXIT_CODE_FAILURE;
 }
 
-/* Stores the options of these names, or of all others. */
+/* Stores the options with these names, or all others. */
 static int store_all(const parser *p, const char *const *names, bool others)
 {
     for (size_t i = 0; i < p->num_given; i++) {
@@ -232,7 +232,7 @@ static int check_arguments(const cli_call *call)
     return fail_usage();
 }
 
-/* What no option by itself shows. */
+/* Checks what no single option shows. */
 static int check_settings(const cli_call *call)
 {
     qk_error err;
@@ -280,7 +280,7 @@ static int run_command(parser *p)
     return code < 0 ? call->command->run(call) : code;
 }
 
-/* At least as many as there can be: letters stand together in one word. */
+/* No fewer than there can be: letters may stand together in one word. */
 static size_t count_options(int argc, char **argv)
 {
     size_t count = 1;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the commands share. call.c leads: it parses a command line and runs the command. help.c
- * prints its help from the lines that options.c makes, describe_options.c says the same to other
- * programs; tell.c tells an outcome as text or as JSON, print.c writes text, messages.c notices,
- * progress_line.c the line of progress; ending.c ends a run. */
+/* What the commands share. call.c leads: it parses a command line and runs the command. help.c prints a command's help
+ * from the options that options.c lists, describe_options.c gives the same to other programs; tell.c tells an outcome
+ * as text or as JSON, print.c writes text, messages.c notices, progress_line.c the line of progress; ending.c ends a
+ * run. */
 #ifndef QK_CLI_CLI_H
 #define QK_CLI_CLI_H
 
@@ -24,7 +24,7 @@ enum cli_exit {
 
 /* ---- commands --------------------------------------------------------------------------- */
 
-/* Options every command has; the first member of each command's request. */
+/* Options that every command has; the first member of each command's request. */
 typedef struct cli_common {
     bool quiet, verbose, json, help, version;
     const char *config; /* see CLI_CONFIG */
@@ -57,38 +57,40 @@ extern const qk_settings_table cli_common_table;
 
 struct cli_call;
 
-/* A command tells all about itself: what parses, explains and completes it reads this. */
+/* A command and all that is said about it: parsing, help and completion read this. */
 /* Groups of commands that the first help leaves out. */
 #define CLI_PARTS "Parts of analyze"
 #define CLI_MORE  "More"
 
 typedef struct cli_command {
     const char *name;
-    const char *group; /* in qkscope help; those of CLI_PARTS and CLI_MORE with --all alone */
+    const char *
+        group; /* the heading in qkscope help; CLI_PARTS and CLI_MORE are in help --all alone */
     const char *summary;
-    const char *usage;              /* what follows the name, e.g. "CAPTURE -o DIR [options]" */
-    const char *description;        /* for --help: paragraphs, with an empty line between two */
-    const char *examples;           /* command lines, each ends with a newline */
-    const char *usual;              /* options of -h, with spaces between; NULL: all */
-    const qk_settings_table *table; /* of the request: a struct that begins with cli_common */
-    int max_arguments;              /* positional ones; -1 = any number */
-    unsigned analyses;              /* of a command that analyses a capture: which */
+    const char *usage;       /* what follows the name, e.g. "CAPTURE -o DIR [options]" */
+    const char *description; /* for --help: paragraphs, with an empty line between two */
+    const char *examples;    /* command lines, each ends with a newline */
+    const char *usual;       /* options that -h shows, separated by spaces; NULL: all */
+    const qk_settings_table
+        *table;        /* settings of the request, a struct that begins with cli_common */
+    int max_arguments; /* positional ones; -1 = any number */
+    unsigned analyses; /* of a command that analyses a capture: its analyses */
     const char *(*word)(
-        int number); /* what the first argument may be, or NULL behind the last; for completion */
+        int number); /* what the first argument may be; NULL behind the last; for completion */
     /* Reads common.config into the request, before options are stored. NULL: no --config */
     qk_status (*load)(void *request, qk_error *err);
     int (*run)(struct cli_call *call); /* the exit code */
-    void (*release)(void *request);    /* what load and run allocated; NULL = nothing */
+    void (*release)(void *request);    /* frees what load and run allocated; NULL = nothing */
 } cli_command;
 
 /* One call of a command. */
 typedef struct cli_call {
     const cli_command *command;
-    qk_settings *settings; /* of the request, as the command takes them */
+    qk_settings *settings; /* the request's settings, as the command takes them */
     void *request;
-    char **arguments; /* positional ones */
+    char **arguments; /* positional arguments */
     int count;
-    const char *line; /* the whole, as a shell would take it; NULL = out of memory */
+    const char *line; /* the whole command, quoted for a shell; NULL = out of memory */
     int argc;
     char **argv; /* argv[0] is the name it was called by */
 } cli_call;
@@ -96,100 +98,98 @@ typedef struct cli_call {
 /* Parses, then runs or explains; returns the exit code (call.c). */
 int cli_run(const cli_command *command, int argc, char **argv);
 
-/* Which of several processes this one is, by --shard or the launcher's environment; messages then
- * begin with it. Exit code of a usage error, or -1. */
+/* Finds out which of several processes this is, by --shard or the launcher's environment; messages then begin with its
+ * number. Returns the exit code of a usage error, or -1. */
 int cli_find_shard(const cli_call *call, qk_shard *shard);
 
 /* Whether the option was given. */
 bool cli_given(const cli_call *call, const char *option);
 
-/* A command and more words joined by spaces, those with special characters quoted; NULL when
- * out of memory. */
+/* A command and more words joined by spaces, quoted for a shell where needed; NULL when out of memory. */
 char *cli_words(const char *first, int count, char **words);
 
-/* Tells which of these options (NULL at the end) were given in vain, because there is no `what`. */
+/* Says that these options (NULL at the end) have no effect, because there is no `what`. */
 void cli_note_idle(const cli_call *call, const char *what, bool idle,
                    const char *const *options);
 
 /* ---- what is said about commands -------------------------------------------------------- */
 
-/* The options a command has: those that set, and those that clear a flag. */
+/* An option of a command: it sets a value, or clears a flag. */
 typedef struct cli_option {
     const qk_setting *setting;
     const char *name;
     bool off;       /* clears it */
-    char value[48]; /* what its value is called; "" = it takes none */
+    char value[48]; /* the name of its value; "" = it takes none */
     const char *help;
 } cli_option;
 
 enum { CLI_MAX_OPTIONS = 80 };
 size_t cli_list_options(const qk_settings *settings, cli_option options[CLI_MAX_OPTIONS]);
 
-/* What is done without the option, as far as that can be said; "" = nothing. */
+/* What happens without the option, as far as that can be said; "" = nothing. */
 void cli_default_text(const qk_settings *settings, const cli_option *option, char *text,
                       size_t size);
 
-/* Words up to the terminal's width, at most `most` columns; the rest goes on below, from `column` on. */
+/* Prints words up to the terminal's width, at most `most` columns; further lines begin at `column`. */
 void cli_print_wrapped(const char *text, int column, int most);
 
 void cli_print_help(const cli_command *command, const qk_settings *settings);
 /* In short: the first paragraph, the usual options, three examples. */
 void cli_print_usual(const cli_command *command, const qk_settings *settings);
 
-/* The commands (NULL at the end) and options as JSON: what tools/generate.py makes man pages,
- * completions and docs/reference/options.md from. Returns the exit code. */
+/* Prints the commands (NULL at the end) and options as JSON: tools/generate.py makes man pages, completions and
+ * docs/reference/options.md from it. Returns the exit code. */
 int cli_describe(const cli_command *const *commands);
 
-/* What took the place of a command (option NULL) or of its option; NULL = it has not left (gone.c). */
+/* What replaced a command (option NULL) or its option; NULL = it has not left (gone.c). */
 const char *cli_gone(const char *command, const char *option);
 
-/* Runs qkscope-NAME, of the NAME argv[0], from the path: -1 where there is none, an exit code where it cannot run.
- * The second lists them (external.c). */
+/* Runs qkscope-NAME from the path, where argv[0] is NAME: returns -1 where there is none, an exit code where it cannot
+ * run. The second function lists such programs (external.c). */
 int cli_run_external(char **argv);
 void cli_print_externals(FILE *out);
 
 /* ---- text (print.c) --------------------------------------------------------------------- */
 
-/* printf on stdout and on stderr. What a terminal would obey in the text of a %s is shown
- * instead, as in "\n", "\u001b" or "\x9b": names and messages come from files. Width and
- * precision of %s count columns. No %c, no %n. */
+/* printf on stdout and on stderr. Characters in the text of a %s that a terminal would obey are shown instead, as in
+ * "\n", "\u001b" or "\x9b": names and messages come from files. Width and precision of %s count columns. No %c, no %n. */
 void cli_print(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void cli_draw(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void cli_vprint(FILE *out, const char *fmt, va_list args) __attribute__((format(printf, 2, 0)));
 
-/* Prints "qkscope pca: message" on stderr. The second returns the exit code of usage errors. */
+/* Prints "qkscope pca: message" on stderr. cli_usage returns the exit code of usage errors. */
 void cli_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 int cli_usage(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* Names the command that runs, as it was called, for errors and help: until then they begin with "qkscope".
- * first is "" where the program itself has the name of a command. Where several processes share its work, they
- * have the number of this one, too. */
+/* Names the running command, as it was called, for errors and help: until then they begin with "qkscope". first is ""
+ * where the program itself has the name of a command. Where several processes share the work, messages have this one's
+ * number, too. */
 void cli_begin(const char *first, const char *name);
 const char *cli_called(void);
 void cli_begin_shard(const qk_shard *shard);
-bool cli_is_first(void); /* of these processes, or the only one */
+bool cli_is_first(void); /* the first of these processes, or the only one */
 
-/* Prints a number in its format, or as wide a "-" where there is none. */
+/* Prints a number in its format, or a "-" of that width for NaN. */
 void cli_print_number(const char *format, double value);
 
-/* The ending of a counted word: "" of one, else "s". */
+/* The ending of a counted word: "" for 1, else "s". */
 const char *cli_s(int64_t count);
 
-/* Columns that a text takes when it is shown, of the first `most` (-1 = all). */
+/* Columns that the first `most` columns of a text take when shown (-1 = all). */
 size_t cli_text_columns(const char *text, int most);
-/* How cli_print shows the first character of a text; the value is its bytes there. */
+/* How cli_print shows the first character of a text; returns the character's bytes in the text. */
 enum { CLI_SPELT = 16 };
 size_t cli_spell(const char *text, char shown[CLI_SPELT]);
 
 /* ---- messages (messages.c, progress_line.c) --------------------------------------------- */
 
-/* Figures that failed, each reason once: a program that is missing is missing for all. */
+/* Prints the figures that failed, each reason once: a missing program is missing for all. */
 void cli_print_failures(char *const *failures, size_t count);
 
 /* What the line of progress counts. */
 typedef struct cli_phase {
-    char what[24];                    /* is counted; "" = nothing yet */
-    int64_t first, first_bytes, done; /* first: where it began */
+    char what[24];                    /* what is counted; "" = nothing yet */
+    int64_t first, first_bytes, done; /* first: where the count began */
     double start;
 } cli_phase;
 
@@ -201,8 +201,8 @@ typedef struct cli_messages {
     cli_phase phase;
 } cli_messages;
 
-/* From now on a call with this context tells its notices and progress on the terminal, as long as messages
- * lasts; interrupts are caught, too. */
+/* Calls with this context tell their notices and progress on the terminal as long as messages lasts; interrupts are
+ * caught, too. */
 void cli_messages_init(cli_messages *messages, const cli_common *common, qk_context *context);
 
 /* Removes the progress line. */
@@ -211,11 +211,11 @@ void cli_clear(cli_messages *messages);
 /* Removes the progress line and prints the error of a run that failed. */
 void cli_messages_end(cli_messages *messages, qk_status status, const qk_error *err);
 
-/* For contexts; their user is a cli_messages. */
+/* For a context whose user is a cli_messages. */
 void cli_notice(void *user, qk_notice_level level, const char *message);
 bool cli_progress(void *user, const qk_progress *progress);
 
-/* The next model, say: what is counted begins anew (progress_line.c). */
+/* Counts from 0 again, for the next model (progress_line.c). */
 void cli_restart(cli_messages *messages);
 
 /* Columns of the terminal on this file; where that is not known COLUMNS, else 80. */
@@ -223,12 +223,12 @@ int cli_columns(int terminal);
 
 /* ---- how a run ends (ending.c) ----------------------------------------------------------- */
 
-/* The exit code of a run. The second is for runs whose QK_ERR_ARGUMENT can only come from an
- * option or a file of settings that is wrong whatever lies on the disk: that is a usage error. */
+/* The exit code of a run. cli_settings_code is for runs whose QK_ERR_ARGUMENT can only come from a wrong option or a
+ * wrong file of settings: that is a usage error. */
 int cli_exit_code(qk_status status);
 int cli_settings_code(qk_status status);
 
-/* Flushes stdout; exit code FAILURE (and a message) when its text could not be written, or JSON not be made. */
+/* Flushes stdout. Returns FAILURE, with a message, where text could not be written or JSON not be made. */
 int cli_finish(int exit_code);
 
 /* SIGINT and SIGTERM stop the call at the next head; a second signal, of either kind, ends the program at once. */

@@ -93,8 +93,8 @@ static void print_interval(int width, int digits, double value, double lo, doubl
             cli_print(" %*s", width, "-");
 }
 
-/* What stands beside the losses of a list: of single heads the share of what they are worth, of groups how far
- * they are beyond random heads; where there is any. */
+/* What stands beside the losses in a list, where there is any: for single heads the share of what they are worth, for
+ * groups of heads how far they are beyond random heads. */
 typedef enum extra { NOTHING, SHARE, BEYOND } extra;
 
 static const struct {
@@ -127,7 +127,7 @@ static void print_effect(const qk_ablation_effect *e, extra beside)
     cli_print("  %-16s %s\n", e->what, e->group);
 }
 
-/* Those that the model loses most by. */
+/* Prints the changes that cost the model most. */
 static void print_effects(const qk_ablation_outcome *o, bool singles, double tolerance)
 {
     const qk_ablation_effect **list = calloc(o->num_effects + 1, sizeof *list);

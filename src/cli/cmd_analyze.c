@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* qkscope analyze: everything there is to know about a capture, in one go. */
+/* qkscope analyze: every analysis of a capture at once. */
 #include "run_analysis.h"
 
 const cli_command cmd_analyze = {

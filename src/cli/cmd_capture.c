@@ -69,13 +69,13 @@ static void print_notes(const request *r)
             cli_error("note: %s", qk_recorder_config_note(r->config, i));
 }
 
-/* Options of what is not kept. */
+/* Notes the options of what is not kept. */
 static void note_idle(const cli_call *call)
 {
     const request *r = call->request;
     qk_keep keep = {.rows = true, .attention = true};
     if (r->settings.keep && qk_keep_parse(r->settings.keep, &keep, NULL) != QK_OK)
-        return; /* the run says it */
+        return; /* the run says so */
     bool rows = keep.rows || keep.reservoir > 0;
     cli_note_idle(call, "sums (--keep moments, or attention)", !keep.moments && !keep.attention,
                   (const char *const[]){"groups", NULL});
@@ -94,8 +94,8 @@ static json_t *sampler_json(const qk_recorder_outcome *o)
                  CLI_ROW_OR_NULL(o->expected_rows > 0, "expected_rows", o->expected_rows)));
 }
 
-/* A folder for results that is not there yet, so that nothing in it has to be replaced: "results", else
- * the capture's name and that. */
+/* A folder for results that does not exist yet, so that nothing has to be replaced: "results", else the capture's name
+ * with an ending. */
 static void name_results(const char *output, char *name, size_t size)
 {
     size_t length = strlen(output);
@@ -140,7 +140,7 @@ static void print_next(const request *r)
         print_command("and:  ", "qkscope compare-stages", r->settings.output, "");
 }
 
-/* What this process did, where others have to do the rest. */
+/* What this process did; others have to do the rest. */
 static void print_unfinished(const request *r, const qk_recorder_outcome *o)
 {
     cli_error("%" PRId64 " of %" PRId64
@@ -166,7 +166,7 @@ static void print_sampler(const qk_recorder_outcome *o)
               s->type == QK_SAMPLER_LOG_UNIFORM ? "smallest " : "", qk_sampler_bucket_size(s));
 }
 
-/* What is left to say of a capture that this process has not made. */
+/* What is said of a capture that this process has not made. */
 static bool print_other(const request *r, const qk_recorder_outcome *o)
 {
     if (!o->complete)
@@ -207,7 +207,7 @@ static void tell_outcome(const request *r, const qk_recorder_outcome *o)
     }
 }
 
-/* What a run settles before hours of work is told without being asked for. */
+/* What a run decides before hours of work is told without --verbose. */
 static void show_notice(void *user, qk_notice_level level, const char *message)
 {
     cli_messages *messages = user;

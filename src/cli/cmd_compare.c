@@ -23,7 +23,7 @@ enum { SHOWN_MOVERS = 8 };
 
 /* ---- what was found --------------------------------------------------------------------- */
 
-/* "a", with the tokens of its texts where those of b are of another length. */
+/* "a", with the tokens of its texts where the texts of b have another length. */
 typedef struct side_name {
     char text[32];
 } side_name;
@@ -152,7 +152,7 @@ static void print_outcome(const request *r, const qk_compare_outcome *o)
         cli_print("%s/figures\n", r->settings.output);
 }
 
-/* What compare_summary.json holds, and what was done. */
+/* What compare_summary.json holds, and what was written. */
 static void print_json(const request *r, const qk_compare_outcome *o)
 {
     json_t *root = json_loads(o->summary, 0, NULL);

@@ -45,7 +45,7 @@ static void print_column(const qk_table_info *table, const qk_column_info *colum
               table->rows, method_of(table, column));
 }
 
-/* Names alone, or each with what it is. */
+/* Names alone, or each with its meaning. */
 static void print_table(const qk_table_info *table, bool in_full)
 {
     const qk_column_info *column;
@@ -77,13 +77,13 @@ static void print_all(void)
 
 /* ---- words ------------------------------------------------------------------------------ */
 
-/* A letter or digit of a word; hyphens, underscores and spaces are alike, and so are large letters and small ones. */
+/* A letter or digit of a word. Hyphens, underscores and spaces are the same, and so are large and small letters. */
 static int letter_of(char c)
 {
     return c == '-' || c == '_' ? ' ' : tolower((unsigned char)c);
 }
 
-/* A plural is its singular, and "head" need not be said. */
+/* A plural matches its singular, and "head" may be left out. */
 static bool is_word(const char *word, const char *name)
 {
     size_t i = 0;
@@ -133,7 +133,7 @@ static json_t *word_json(const char *name)
                 : NULL;
 }
 
-/* The words and columns that there are are more than a reader would look through: the nearest of them. */
+/* There are more words and columns than a reader would look through, so the nearest ones are suggested. */
 static const char *suggest(const char *name)
 {
     const char *column = qk_schema_suggest(name), *nearest[3] = {column, NULL, NULL};
@@ -145,7 +145,7 @@ static const char *suggest(const char *name)
     return column;
 }
 
-/* Every table that has it explains it, in its own words. */
+/* Every table that has the name explains it, in its own words. */
 static bool print_named(const char *name)
 {
     const qk_table_info *table = qk_schema_find(name);
@@ -167,7 +167,7 @@ static bool print_named(const char *name)
 
 /* ---- as JSON ---------------------------------------------------------------------------- */
 
-/* Leaves out what has another name; false: nothing is left. */
+/* Removes what has another name; false: nothing is left. */
 static bool keep_named(json_t *tables, const char *name)
 {
     const qk_table_info *whole = qk_schema_find(name);

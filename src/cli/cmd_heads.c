@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* qkscope heads: a row a head, of those that are asked for. */
+/* qkscope heads: a row for each head that is asked for. */
 #include "row_formats.h"
 
 #include <stdlib.h>
@@ -62,7 +62,7 @@ typedef struct printed {
     qk_head_totals of;
 } printed;
 
-/* Which is a, and which b. */
+/* Says which model is a, and which b. */
 static void print_sides(const printed *p)
 {
     const qk_head_query *query = &p->request->query;
@@ -112,7 +112,7 @@ static int print_json(const printed *p)
     return EXIT_CODE_OK;
 }
 
-/* For --heads, which would take an empty list for none given. */
+/* For --heads, where an empty list would mean none given. */
 static int print_list(const printed *p)
 {
     const char *const *models = qk_columns_texts(p->columns, "model");

@@ -163,7 +163,7 @@ static int inspect_model(cli_call *call, const qk_error *otherwise)
     return cli_inspect_model(&r->settings, &r->run, &r->common, otherwise);
 }
 
-/* The name alone does not tell a dataset from a model. */
+/* A name does not say whether it is a dataset or a model. */
 static int inspect_capture(cli_call *call, cli_messages *messages)
 {
     const request *r = call->request;

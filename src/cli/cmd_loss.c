@@ -37,7 +37,7 @@ static int settle_loss(const cli_call *call)
 
 /* ---- the outcome ------------------------------------------------------------------------ */
 
-/* NULL and null: of no tokens. */
+/* NaN, for no tokens, becomes null. */
 static json_t *number(double value)
 {
     return isfinite(value) ? json_real(value) : json_null();

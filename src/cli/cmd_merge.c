@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* qkscope merge: puts together captures of several processes, or tables of several runs. */
+/* qkscope merge: joins captures of several processes, or tables of several runs. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +33,7 @@ static const qk_setting ROWS[] = {
 
 static const qk_settings_table TABLE = {QK_SETTINGS_ROWS(request, ROWS)};
 
-/* Results of an analysis; all else is a part of a capture. */
+/* Whether the folder has results of an analysis; else it is part of a capture. */
 static bool has_results(const char *folder)
 {
     size_t size = strlen(folder) + sizeof "/manifest.json";

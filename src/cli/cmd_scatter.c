@@ -18,7 +18,7 @@ typedef struct request {
     qk_config *config;
     cli_messages messages;
     const char *random, *collage;
-    char *folder, *name; /* of an --output that names a picture */
+    char *folder, *name; /* from an --output that names a picture */
 } request;
 
 #define AT(member) QK_SETTING_AT(request, member)
@@ -38,7 +38,7 @@ static const qk_setting ROWS[] = {
 
 static const qk_settings_table TABLE = {QK_SETTINGS_ROWS(request, ROWS)};
 
-/* A whole number from 1 to most with nothing but stop behind it. */
+/* A whole number from 1 to most, followed by stop. */
 static bool parse_count(const char *text, char stop, int most, int *value, const char **end)
 {
     char *after;
@@ -75,7 +75,7 @@ static int apply_collage(const cli_call *call)
     if (!r->collage)
         return -1;
     if (!*r->collage) {
-        /* the complement of a head is a collage by itself */
+        /* the complement of a head is a collage of its own */
         s->rows = s->columns = s->basis == QK_BASIS_COMPLEMENT ? 0 : DEFAULT_SIDE;
         return -1;
     }
@@ -118,7 +118,7 @@ static const struct {
 
 static const size_t NUM_FORMATS = sizeof FORMATS / sizeof *FORMATS;
 
-/* The format that the ending of a path names; 0 = none. */
+/* The format that a path's ending names; 0 = none. */
 static unsigned format_of(const char *path)
 {
     const char *dot = strrchr(path, '.');
@@ -128,7 +128,7 @@ static unsigned format_of(const char *path)
     return 0;
 }
 
-/* Whether a path ends like a picture of a format that cannot be drawn. */
+/* Whether a path ends like a picture in a format that cannot be drawn. */
 static bool is_foreign_picture(const char *path)
 {
     static const char *const ENDINGS[] = {".jpg", ".jpeg", ".gif",  ".webp",
@@ -140,8 +140,7 @@ static bool is_foreign_picture(const char *path)
     return false;
 }
 
-/* "a/b.png" draws the figure b into a, and a PNG of it, whatever else is asked for; anything else is a
- * folder. */
+/* "a/b.png" draws the figure b into the folder a, at least as PNG; anything else is a folder. */
 static int apply_output(const cli_call *call)
 {
     request *r = call->request;

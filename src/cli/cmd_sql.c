@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* qkscope sql: anything else that somebody asks the tables of results. */
+/* qkscope sql: any other question to the tables of results. */
 #include "row_formats.h"
 
 #include <string.h>
@@ -24,7 +24,7 @@ static const qk_setting ROWS[] = {
 
 static const qk_settings_table TABLE = {QK_SETTINGS_ROWS(request, ROWS)};
 
-/* A statement has a space; the name of a folder may have one, too, and then is there. */
+/* A statement has a space. The name of a folder may have one, too, but then the folder exists. */
 static bool is_statement(const char *text)
 {
     return strpbrk(text, " \t\n;(") != NULL;

@@ -22,7 +22,7 @@ static const qk_settings_table TABLE = {QK_SETTINGS_ROWS(request, ROWS)};
 
 /* ---- progress --------------------------------------------------------------------------- */
 
-/* What the callbacks of a run share; messages come first, since notices take it for theirs. */
+/* What the callbacks of a run share. messages comes first: notices take the struct for it. */
 typedef struct watcher {
     cli_messages messages;
     const qk_study *study;

@@ -36,7 +36,7 @@ static const qk_setting ROWS[] = {
 
 static const qk_settings_table TABLE = {QK_SETTINGS_ROWS(request, ROWS)};
 
-/* Standard input in new memory, up to a byte more than a text may have; NULL after a message. */
+/* Standard input in new memory, up to one byte more than a text may have; NULL after a message. */
 static char *read_input(size_t *size)
 {
     size_t capacity = 1 << 16;
@@ -62,7 +62,7 @@ static char *read_input(size_t *size)
     return text;
 }
 
-/* What is wrong with standard input itself has been said when err->message is empty. */
+/* err->message is empty where a fault of standard input has been reported already. */
 static qk_status encode(const request *r, const qk_tokenizer *tokenizer, qk_tokens *tokens,
                         qk_error *err)
 {
@@ -115,7 +115,7 @@ static void print_tokens(const request *r, const qk_tokenizer *tokenizer,
     }
 }
 
-/* A name on the Hub is a model, whose tokenizer is fetched. */
+/* A name on the Hub is a model, and its tokenizer is fetched. */
 static qk_status open_tokenizer(const request *r, qk_tokenizer **tokenizer, qk_error *err)
 {
     cli_messages messages;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All commands and options as JSON, for what is generated from them. */
+/* All commands and options as JSON, for generated files. */
 #include "tell.h"
 
 #include <qkscope/common.h>

@@ -33,11 +33,10 @@ int cli_finish(int exit_code)
 
 /* ---- signals ---------------------------------------------------------------------------- */
 
-static atomic_int interrupted; /* the signal; set by a handler, hence global */
+static atomic_int interrupted; /* the signal; a handler sets it, hence global */
 
-/* The first signal asks the run to stop. A thread that does not come to look cannot be asked:
- * the second, of either kind, ends the program as if nobody had caught it. What files were
- * being written then, the next run that writes them removes. */
+/* The first signal asks the run to stop. A thread that does not come to look cannot be asked: so the second signal, of
+ * either kind, ends the program at once. The next run that writes the same files removes what is left half-written. */
 static void on_interrupt(int number)
 {
     if (atomic_exchange(&interrupted, number) == 0)

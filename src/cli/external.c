@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `qkscope NAME` of a NAME that is no command runs the program qkscope-NAME, as git and cargo do. */
+/* `qkscope NAME`, where NAME is no command, runs the program qkscope-NAME, as git and cargo do. */
 #include "cli.h"
 
 #include <dirent.h>
@@ -28,7 +28,7 @@ static const char *path_variable(void)
     return path ? path : "";
 }
 
-/* The first folder of *path, which then begins behind it. An empty one, which is this folder to a shell, is none. */
+/* Takes the first folder from *path. An empty one, which means this folder to a shell, is skipped. */
 static bool next_folder(const char **path, char folder[PATH_MAX])
 {
     size_t length;
@@ -41,7 +41,7 @@ static bool next_folder(const char **path, char folder[PATH_MAX])
     return length > 0;
 }
 
-/* Looked for here and not by execvp, which does not tell a program that cannot run from one that is not there. */
+/* execvp does not distinguish a program that cannot run from a missing one, so the path is searched here. */
 static bool find_program(const char *program, char path[PATH_MAX])
 {
     char folder[PATH_MAX];

@@ -4,9 +4,9 @@
 
 #include <string.h>
 
-/* By command. Words are separated by blanks; options NULL: the commands themselves. */
+/* By command. Blanks separate words; options NULL: the commands themselves. */
 static const struct {
-    const char *commands, *options, *instead; /* "X has left: use " and this */
+    const char *commands, *options, *instead; /* The message: "X has left: use " and this. */
 } GONE[] = {
     {"analyze attention pca plasticity rotate", "shard",
      "--layers, and join the tables with qkscope merge"},
@@ -33,7 +33,7 @@ static const struct {
     {"synth", NULL, "tools/make_capture.py of the sources"},
 };
 
-/* Whether a word of `length` characters is one of these. */
+/* Whether `words` has the word of `length` characters. */
 static bool is_among(const char *words, const char *word, size_t length)
 {
     while (*words) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of numbers by depth on standard output, each on a colour where the terminal has them. */
+/* Prints rows of numbers by depth, on colours where the terminal has them. */
 #include "heat_strip.h"
 
 #include "cli.h"
@@ -37,7 +37,7 @@ static depth_of_color terminal_colors(void)
     return contains("TERM", "256") ? COLORS_256 : NO_COLOR;
 }
 
-/* Nearest colour of the 6x6x6 cube, whose levels are 0, 95, 135, 175, 215, 255. */
+/* The nearest colour of the 6x6x6 cube, whose levels are 0, 95, 135, 175, 215, 255. */
 static int cube_color(const unsigned char rgb[3])
 {
     int index = 0;
@@ -46,7 +46,7 @@ static int cube_color(const unsigned char rgb[3])
     return 16 + index;
 }
 
-/* Text and background are both set: the cell looks the same on light and dark terminals. */
+/* Text and background are both set, so that the cell looks the same on light and dark terminals. */
 static void print_on_color(depth_of_color colors, qk_ramp ramp, double value)
 {
     unsigned char rgb[3];

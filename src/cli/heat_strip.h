@@ -9,7 +9,7 @@
 /* The heading of the rows: where each tenth of the depth begins. */
 void cli_print_depths(void);
 
-/* One row; colours run from 0 to 1, "-" stands for NaN. 74 columns wide. */
+/* A row, 74 columns wide; colours run from 0 to 1, NaN is "-". */
 void cli_print_strip(const char *label, qk_ramp ramp, const double values[QK_DEPTHS]);
 
 #endif

@@ -9,7 +9,7 @@
 
 enum { HELP_COLUMN = 30, LEAST_WIDTH = 50, MOST_WIDTH = 92, FEW_EXAMPLES = 3 };
 
-/* Of a terminal, what it has; but no line of less than a few words. */
+/* The terminal's width; but a line holds at least a few words. */
 static size_t line_width(int most)
 {
     int columns = isatty(STDOUT_FILENO) ? cli_columns(STDOUT_FILENO) : most;
@@ -42,7 +42,7 @@ void cli_print_wrapped(const char *text, int column, int most)
     }
 }
 
-/* With what it is where it is not given, unless settings is NULL. */
+/* Prints its default as well, unless settings is NULL. */
 static void print_option(const qk_settings *settings, const cli_option *option)
 {
     char left[100], missing[200] = "", help[500], letter[5] = "    ";
@@ -69,7 +69,7 @@ static void print_lines(const char *lines, int most)
     }
 }
 
-/* The options section by section, in the order in which sections come first. */
+/* Prints the options by section, in the order in which sections first appear. */
 static void print_options(const qk_settings *settings)
 {
     cli_option options[CLI_MAX_OPTIONS];
@@ -99,7 +99,7 @@ void cli_print_help(const cli_command *command, const qk_settings *settings)
     print_lines(command->examples, INT_MAX);
 }
 
-/* Whether a list of words has it; NULL has all. */
+/* Whether a list of words has the name; NULL has all names. */
 static bool is_listed(const char *list, const char *name)
 {
     const size_t length = strlen(name);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a capture holds, as text and as JSON; what both kinds of inspect share. */
+/* What a capture holds, as text and as JSON; and what `inspect` shares between its kinds. */
 #include "inspect_capture.h"
 
 #include <inttypes.h>
@@ -80,7 +80,7 @@ static void print_windows(const qk_inspection *in)
     cli_print("%-12sin %zu of %zu heads (0 = full attention)\n", "", windowed, in->num_heads);
 }
 
-/* Codec and encodings of the vectors, of all heads together. */
+/* Codec and encodings of the vectors of all heads. */
 static void print_storage(const qk_inspection *in)
 {
     uint32_t encodings = 0;
@@ -133,7 +133,7 @@ static void print_heads(const qk_inspection *in)
     }
 }
 
-/* What is told of the whole; what there is in the place of rows only where that has been. */
+/* What is told of the whole capture. Files that replace rows are told of only where there are any. */
 static const char CAPTURE[] =
     "capture     {capture}\n"
     "[prefix      {prefix}\n]"
@@ -159,7 +159,7 @@ static void print_rest(const qk_inspection *in)
                   cli_s(in->num_texts), in->num_windows, cli_s(in->num_windows));
     putchar('\n');
     if (in->kept == QK_ROWS_NONE)
-        return; /* there are no columns to tell of windows, and no files of rows */
+        return; /* without files of rows there are no columns for windows */
     print_windows(in);
     print_storage(in);
 }
@@ -179,7 +179,7 @@ static const char *message_of(const qk_head_inspection *head)
     return head->message ? head->message : "out of memory";
 }
 
-/* All heads of a packed file that cannot be read say the same. */
+/* All heads of an unreadable packed file have the same message. */
 static bool is_told_before(const qk_inspection *in, size_t i)
 {
     for (size_t k = i; k-- > 0 && in->heads[k].id.layer == in->heads[i].id.layer;)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The part of qkscope inspect that shows captures, and what it shares with the one of single files. */
+/* The part of qkscope inspect that shows captures, and what it shares with inspect_model.c and single files. */
 #ifndef QK_CLI_INSPECT_CAPTURE_H
 #define QK_CLI_INSPECT_CAPTURE_H
 
@@ -9,7 +9,7 @@
 
 #include "tell.h"
 
-/* Prints what there is, and on stderr what cannot be read; returns the exit code. */
+/* Prints what the capture has, and on stderr what cannot be read; returns the exit code. */
 int cli_print_capture(const qk_inspection *in, const cli_common *common, bool heads);
 
 void cli_print_encodings(uint32_t encodings);

@@ -16,16 +16,16 @@
 
 #include "tell.h"
 
-/* Bytes of memory for the program, its tokenizer and the files that it writes, by runs of small models. */
+/* Bytes of memory for the program, its tokenizer and the files that it writes, measured on small models. */
 enum { PROGRAM = 20 << 20 };
 
-/* A model and the costs of texts, with the settings that qkscope capture has by itself. */
+/* A model and the costs of texts, with the default settings of qkscope capture. */
 typedef struct view {
     const char *name;
     const qk_model_facts *facts;
     const qk_recorder_selection *selection;
-    int64_t texts, length; /* of so many tokens */
-    int64_t window;        /* one is run in pieces of so many */
+    int64_t texts, length; /* texts of `length` tokens */
+    int64_t window;        /* a text is run in pieces of so many tokens */
     int64_t bytes;
     double flops;
     int64_t wanted, rows;       /* of each head and kind */
@@ -36,7 +36,7 @@ typedef struct view {
     qk_recorder_forecast forecast;
 } view;
 
-/* A path, or what the cache has under a name; nothing is fetched. */
+/* The path itself, or what the cache has under the name; nothing is fetched. */
 static qk_status find_here(const char *name, const char *revision, qk_hub_part part,
                            char **path, qk_error *err)
 {
@@ -96,7 +96,7 @@ static int64_t num_windows(const view *v)
     return v->texts * ((v->length - 1) / v->window + 1);
 }
 
-/* Everything that --keep names, of so many bytes of sums. */
+/* The bytes of all that --keep names; moments and attention are the bytes of sums. */
 static double bytes_with(const view *v, int64_t moments, int64_t attention)
 {
     double bytes = v->keep.moments ? (double)moments : 0;
@@ -110,7 +110,7 @@ static double kept_bytes(const view *v)
     return bytes_with(v, v->sizes.moment_bytes, v->sizes.attention_bytes);
 }
 
-/* On disk until the capture is complete: the same rows, and the sums of all blocks. */
+/* The bytes on disk until the capture is complete: the same rows, and the sums of all blocks. */
 static double block_bytes(const view *v)
 {
     return bytes_with(v, v->sizes.moment_block_bytes, v->sizes.attention_block_bytes);
@@ -226,7 +226,7 @@ static json_t *capture_json(const view *v)
         CLI_ROW_IF(v->run->keep, "kept", keep_json(v))));
 }
 
-/* The smallest and the largest sliding window of layers that attend; 0 = there is none. */
+/* The smallest and the largest sliding window of the layers; 0 = there is none. */
 static void find_windows(const view *v, int64_t *least, int64_t *most)
 {
     *least = *most = 0;
@@ -238,7 +238,7 @@ static void find_windows(const view *v, int64_t *least, int64_t *most)
     }
 }
 
-/* What is not known of a model without its weights is null. */
+/* What is unknown without the model's weights is null. */
 static void tell_view(const view *v, const cli_common *common)
 {
     const qk_model_facts *f = v->facts;
@@ -282,7 +282,7 @@ static void tell_view(const view *v, const cli_common *common)
 
 /* ---- both ------------------------------------------------------------------------------- */
 
-/* Where it fails the rest is said all the same, unless it was stopped. */
+/* A failure leaves out the time only, unless it was an interrupt. */
 static qk_status measure_time(view *v, const qk_recorder_settings *settings,
                               const qk_model *model, const cli_common *common, qk_error *err)
 {
@@ -300,7 +300,7 @@ static qk_status measure_time(view *v, const qk_recorder_settings *settings,
     return QK_OK;
 }
 
-/* Of texts of so many tokens, or windows of them, as many as capture runs together. */
+/* The memory for so many texts, or windows, as capture runs together. */
 static int64_t memory_bytes(const view *v, const qk_model *model,
                             const qk_prefill_settings *run, int64_t tokens)
 {
@@ -308,7 +308,7 @@ static int64_t memory_bytes(const view *v, const qk_model *model,
     int64_t texts = (QK_TOKENS_AT_ONCE + tokens - 1) / tokens;
     texts = texts < windows ? texts : windows;
     int64_t bytes = qk_prefill_bytes(model, run, texts * panel);
-    if (v->keep.moments) /* of a block of texts, which may have as many groups as all */
+    if (v->keep.moments) /* for a block of texts, which may have all groups */
         bytes += v->sizes.moment_bytes;
     return v->keep.attention ? bytes + v->sizes.attention_bytes : bytes;
 }
@@ -352,7 +352,7 @@ static qk_status look_at_model(view *v, const qk_model *model, qk_recorder_setti
     return status;
 }
 
-/* What is missing of the weights is said: a capture needs them. */
+/* Says what is missing of the weights: a capture needs them. */
 static qk_status open_shape(qk_model **model, const char *folder, const cli_common *common,
                             qk_error *err)
 {
@@ -376,7 +376,7 @@ static qk_status open_model(qk_model **model, char **found, const qk_inspect_set
 {
     qk_status status =
         find_here(settings->capture, settings->revision, QK_HUB_MODEL, found, err);
-    if (status == QK_ERR_NOT_FOUND && otherwise) { /* the name alone does not tell which */
+    if (status == QK_ERR_NOT_FOUND && otherwise) { /* the name does not say which */
         cli_error("%s", otherwise->message);
         snprintf(err->message, sizeof err->message,
                  "if it is a model: hf download %s config.json --revision %s",

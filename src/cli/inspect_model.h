@@ -13,7 +13,7 @@
  * dataset. */
 bool cli_is_model(const char *name, const char *revision);
 
-/* What a capture is asked for. 0: as a capture has it by itself. */
+/* What capture is to be asked for. 0: the default of capture. */
 typedef struct cli_inspect_run {
     int64_t length; /* tokens of a text; 0 = as many as the model takes */
     int64_t texts, max_length, rows;
@@ -22,8 +22,8 @@ typedef struct cli_inspect_run {
     bool no_measure;
 } cli_inspect_run;
 
-/* settings->capture is the model. What of it is on the Hub and not in the cache is looked into there.
- * otherwise: what to say where there is no such model; NULL: that. */
+/* settings->capture is the model. Parts of it that are not in the cache are looked into on the Hub. otherwise: the
+ * message where there is no such model; NULL: the usual one. */
 int cli_inspect_model(const qk_inspect_settings *settings, const cli_inspect_run *run,
                       const cli_common *common, const qk_error *otherwise);
 

@@ -64,7 +64,7 @@ static const char EXAMPLES[] = "  qkscope capture -m MODEL -t texts.jsonl -o cap
                                "  qkscope analyze capture -o results\n"
                                "  qkscope report results\n";
 
-/* Groups that are shown by qkscope help --all alone. */
+/* Whether qkscope help --all alone shows this heading. */
 static bool is_of_all(const char *group)
 {
     return strcmp(group, CLI_PARTS) == 0 || strcmp(group, CLI_MORE) == 0;
@@ -98,8 +98,8 @@ static void print_help(FILE *out, bool all)
     cli_print_externals(out);
 }
 
-/* With a handler, a write beyond the limit on file sizes (ulimit -f) fails and is reported as
- * any other. Programs that are started get the signal's default action back. */
+/* With a handler, a write beyond the limit on file sizes (ulimit -f) fails and is reported like any other failure.
+ * Programs that are started get the default action back. */
 static void on_full_file(int number)
 {
     (void)number;
@@ -114,7 +114,7 @@ static void catch_full_file(void)
     sigaction(SIGXFSZ, &action, NULL);
 }
 
-/* Of a name that is no command here, or none any more: a program on the path takes it, or it is an error. */
+/* A name that is no command: a program on the path takes it, or it is an error. */
 static int run_external(char **argv)
 {
     const char *name = argv[0];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The options a command has, by its table of settings. */
+/* The options of a command, from its table of settings. */
 #include "cli.h"
 
 #define AT(member) QK_SETTING_AT(cli_common, member)
@@ -19,7 +19,7 @@ static const qk_setting COMMON[] = {
 
 const qk_settings_table cli_common_table = {QK_SETTINGS_ROWS(cli_common, COMMON)};
 
-/* What its value is called: of a choice, the words there are. */
+/* The name of an option's value; for a choice, its words. */
 static void name_value(cli_option *option)
 {
     const qk_setting *s = option->setting;

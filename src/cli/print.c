@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Everything that the command says: printf whose texts a terminal cannot obey. */
+/* All output of the command: printf whose texts a terminal cannot obey. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,11 +8,11 @@
 
 #include <inttypes.h>
 
-/* Global, as the name of a program is. */
+/* Global, like the name of a program. */
 static char called[48] = "qkscope";
 static qk_shard shard = {0, 1, NULL};
 
-/* va_list may be an array, of which a function gets no copy: hence the struct. */
+/* A function gets no copy of a va_list that is an array: hence the struct. */
 typedef struct arguments {
     va_list list;
 } arguments;
@@ -26,8 +26,7 @@ typedef struct conversion {
 
 /* ---- text from outside ------------------------------------------------------------------ */
 
-/* The character that `text` begins with; the value is its bytes. What is not UTF-8 is one byte
- * with *code -1. */
+/* Decodes the first character of `text` and returns its bytes. A byte that is not UTF-8 has *code -1. */
 static size_t decode(const unsigned char *text, long *code)
 {
     static const long LEAST[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -50,8 +49,8 @@ static size_t decode(const unsigned char *text, long *code)
     return *code < 0 ? 1 : size;
 }
 
-/* Control characters, and those that turn the direction of writing, break lines or hide: with
- * them a name could look like another, or like lines of ours. */
+/* Control characters, and characters that turn the direction of writing, break lines or hide: with them a name could
+ * look like another name, or like lines of ours. */
 static bool is_obeyed(long code)
 {
     return code < 0x20 || (code >= 0x7F && code < 0xA0) || code == 0x61C || code == 0x200E ||
@@ -60,7 +59,7 @@ static bool is_obeyed(long code)
            (code >= 0xFFF9 && code <= 0xFFFB) || (code >= 0xE0000 && code <= 0xE007F);
 }
 
-/* Letters of East Asia and pictures take two columns; marks that are put on the letter before none. */
+/* Letters of East Asia and pictures take two columns; combining marks none. */
 static size_t columns_of(long code)
 {
     static const long WIDE[][2] = {{0x1100, 0x115F},   {0x2E80, 0x303E},   {0x3041, 0xA4CF},
@@ -79,7 +78,7 @@ static size_t columns_of(long code)
     return 1;
 }
 
-/* How a character is shown; the value is the columns it takes. */
+/* How a character is shown; returns the columns it takes. */
 static size_t spell(const unsigned char *text, size_t size, long code, char shown[CLI_SPELT])
 {
     if (code >= 0 && !is_obeyed(code)) {
@@ -104,7 +103,7 @@ size_t cli_spell(const char *text, char shown[CLI_SPELT])
     return size;
 }
 
-/* Shows at most `most` columns of a text (-1 = all), on no file to count them only. */
+/* Shows at most `most` columns of a text (-1 = all); out NULL only counts them. */
 static size_t put_text(FILE *out, const char *text, int most)
 {
     const unsigned char *next = (const unsigned char *)text;
@@ -232,7 +231,7 @@ const char *cli_called(void)
     return called;
 }
 
-/* Lines of several processes often end up in one file: each is written at once. */
+/* Lines of several processes often end up in one file, so each line is written at once. */
 void cli_begin_shard(const qk_shard *of)
 {
     shard = *of;

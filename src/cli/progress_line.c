@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The line of progress, which all commands share: what is done, how long it still takes, and what else
- * there is room for. It never is longer than the terminal, so that it can be drawn over. A log has one a
- * minute instead, so that long work can be seen to go on. */
+/* The line of progress of all commands: what is done, how long it still takes, and whatever else there is room for. It
+ * is never longer than the terminal, so that it can be drawn over. A log gets one line a minute instead, so that long
+ * work is seen to go on. */
 #include "cli.h"
 
 #include <inttypes.h>
@@ -37,8 +37,8 @@ static double seconds_now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Files that are fetched, texts that are read, heads that are computed: what is counted next begins
- * anew. Of work whose first piece is done already, the time it took counts. */
+/* Files that are fetched, texts that are read, heads that are computed: each count starts from 0. The time of work
+ * whose first piece is done already counts. */
 static void begin_phase(cli_messages *messages, const qk_progress *progress, double now)
 {
     cli_phase *phase = &messages->phase;
@@ -90,7 +90,7 @@ static void fill_parts(const cli_messages *messages, const qk_progress *at, doub
         duration(spent / done * (double)(at->total - at->done), parts[LEFT]);
 }
 
-/* What there is room for comes in this order; the bar gets what is left, up to its widest. */
+/* Parts are added in this order while there is room; the bar gets the rest, up to its largest width. */
 static int choose_parts(char parts[NUM_PARTS][PART_SIZE], int columns, bool bar)
 {
     static const enum part ORDER[] = {LEFT, RATE, TEXTS, NAME};
@@ -116,7 +116,7 @@ static void draw_line(const cli_messages *messages, const qk_progress *at, doubl
 {
     char parts[NUM_PARTS][PART_SIZE];
     int columns =
-        cli_columns(STDERR_FILENO) - 1; /* in the last one a terminal may begin a line */
+        cli_columns(STDERR_FILENO) - 1; /* in the last column a terminal may begin a line */
     fill_parts(messages, at, now, parts);
     int width = choose_parts(parts, columns, at->total > 0);
     cli_draw("\r\033[K");
@@ -169,7 +169,7 @@ bool cli_progress(void *user, const qk_progress *progress)
         begin_phase(messages, progress, now);
     messages->phase.done = progress->done;
     bool draws = can_draw();
-    double least_seconds = draws ? 0.1 : 60; /* from line to line */
+    double least_seconds = draws ? 0.1 : 60; /* between lines */
     if (now - messages->last > least_seconds && !messages->common->quiet && cli_is_first()) {
         (draws ? draw_line : log_line)(messages, progress, now);
         messages->drawn = draws;

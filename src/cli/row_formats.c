@@ -15,15 +15,15 @@ typedef struct shown {
     const double *reals;
     const int64_t *integers;
     const char *const *texts;
-    const char *format; /* of reals: one for all, so that they can be compared */
+    const char *format; /* one for all real numbers of a column, so that they can be compared */
     int width;          /* in a table for eyes */
-    bool left_out;      /* of it: there is no room */
+    bool left_out;      /* there is no room for it */
 } shown;
 
 enum { MAX_CELL = 64 };
 
-/* Whole numbers as they are, others to three digits of the largest or more, very small and large
- * ones as powers of ten. */
+/* Whole numbers as they are, other numbers to three digits of the largest or more, very small and large ones as powers
+ * of ten. */
 static const char *number_format(const double *values, size_t rows)
 {
     double most = 0;
@@ -41,8 +41,7 @@ static const char *number_format(const double *values, size_t rows)
     return most >= 0.1 ? "%.3f" : most >= 0.01 ? "%.4f" : "%.5f";
 }
 
-/* The column that this one is an end of the interval of, or the cross-fitted value of; NULL: of none
- * of these. */
+/* The column whose interval this column bounds, or whose cross-fitted value it holds; NULL: none. */
 static const shown *interval_of(const shown *columns, size_t i)
 {
     const char *name = columns[i].info->name, *ending = strrchr(name, '_');
@@ -80,7 +79,7 @@ static shown *show_columns(const qk_columns *columns, size_t *count)
     return list;
 }
 
-/* What stands in a cell, "" where it is empty. */
+/* The text of a cell, "" where it is empty. */
 static const char *cell_text(const shown *column, size_t row, char text[MAX_CELL])
 {
     *text = 0;
@@ -106,7 +105,7 @@ typedef struct printed {
 
 enum { GAP = 2, NO_LIMIT = 1 << 30 };
 
-/* Of reals the smallest, the largest and the nearest to 0 are the widest, in one format. */
+/* Among real numbers in one format the smallest, the largest and the nearest to 0 are the widest. */
 static int width_of(const printed *p, size_t i)
 {
     const shown *column = &p->shown[i];
@@ -127,7 +126,7 @@ static int width_of(const printed *p, size_t i)
     return widest;
 }
 
-/* Which columns there is room for: first those that are no ends of intervals. */
+/* Chooses the columns there is room for; ends of intervals come last. */
 static void choose(const printed *p, int room)
 {
     room += GAP;
@@ -151,7 +150,7 @@ static void print_padded(const shown *column, const char *text, bool last)
         cli_print(last ? "%-*s\n" : "%-*s  ", last ? 0 : column->width, text);
 }
 
-/* row: from 1; 0 has the names. */
+/* row counts from 1; row 0 has the names. */
 static void print_row(const printed *p, size_t row)
 {
     char text[MAX_CELL];
@@ -243,7 +242,7 @@ static json_t *rows_json(const printed *p)
     return rows;
 }
 
-/* Each: a character that means something, and what stands for it. */
+/* Each entry: a character with a meaning, and what replaces it. */
 static const char *const MARKDOWN[] = {"\\\\\\", "|\\|", "*\\*", "`\\`", "<\\<", "[\\[", NULL};
 static const char *const LATEX[] = {"\\\\textbackslash{}",
                                     "^\\textasciicircum{}",
@@ -257,8 +256,8 @@ static const char *const LATEX[] = {"\\\\textbackslash{}",
                                     "_\\_",
                                     NULL};
 
-/* One character at a time: the precision of a %s counts columns. One that a terminal would obey is spelt with a
- * backslash, which means something, too. */
+/* One character at a time, since the precision of a %s counts columns. A character that a terminal would obey is spelt
+ * with a backslash, which is escaped, too. */
 static void print_escaped(const char *text, const char *const *escapes)
 {
     while (*text) {
@@ -298,7 +297,7 @@ static int print_markdown(const printed *p)
     return EXIT_CODE_OK;
 }
 
-/* A number with its minus, and its power of ten. */
+/* Prints a number with its minus sign and its power of ten. */
 static void print_latex_number(const char *text)
 {
     const char *power = strchr(text, 'e');

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Options and running of the commands that analyse a capture. */
+/* Options and runs of the commands that analyse a capture. */
 #include "run_analysis.h"
 
 enum { DEFAULT_PAIRS = 30 };
@@ -43,7 +43,7 @@ void cli_print_notes(const qk_config *config, const cli_common *common)
         cli_error("note: %s", qk_config_note(config, i));
 }
 
-/* What follows from options beside their own settings. */
+/* Sets what follows from options beside their own settings. */
 static void settle_options(const cli_call *call)
 {
     request *r = call->request;
@@ -72,7 +72,7 @@ static int check_thresholds(const qk_analysis_settings *s)
     return -1;
 }
 
-/* Of an analysis of everything. */
+/* The next command, after an analysis of everything. */
 static void print_next(const char *output)
 {
     char *line = cli_words("qkscope report", 1, (char *[]){(char *)(uintptr_t)output});
@@ -86,7 +86,7 @@ static int analyse(const cli_common *common, qk_analysis_settings *settings)
     cli_messages messages;
     qk_analysis_results *results;
     qk_error err;
-    settings->drop_written = true; /* nothing below looks at them */
+    settings->drop_written = true; /* nothing below looks at written files */
     cli_messages_init(&messages, common, &settings->context);
     qk_status status = qk_analysis_run(settings, &results, &err);
     cli_messages_end(&messages, status, &err);

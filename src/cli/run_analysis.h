@@ -6,7 +6,7 @@
 
 #include "tell.h"
 
-/* What such a command has in common with the others. */
+/* The texts that these commands share. */
 #define CLI_ANALYSIS                                                                           \
     .usage = "CAPTURE -o DIR [options]", .table = &cli_analysis_table, .max_arguments = 1,     \
     .load = cli_analysis_load, .run = cli_analysis_run, .release = cli_analysis_release
@@ -15,14 +15,14 @@ qk_status cli_analysis_load(void *request, qk_error *err);
 int cli_analysis_run(cli_call *call);
 void cli_analysis_release(void *request);
 
-/* The notes that a file of settings gave rise to; config may be NULL. */
+/* The notes on a file of settings; config may be NULL. */
 void cli_print_notes(const qk_config *config, const cli_common *common);
 
-/* What was found, without the list of files (analysis_print.c). */
+/* The results, without the list of files (analysis_print.c). */
 void cli_tell_analysis(const cli_common *common, const qk_analysis_settings *settings,
                        const qk_analysis_results *results);
 
-/* Of that JSON: heads without numbers and why, files written, heads of each category. */
+/* Parts of that JSON: heads without numbers and why, written files, heads of each category. */
 json_t *cli_list_failures(const qk_analysis_results *results);
 json_t *cli_list_outputs(const qk_analysis_results *results);
 json_t *cli_count_categories(const size_t counts[QK_NUM_CATEGORIES]);

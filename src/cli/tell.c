@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of an outcome as JSON, and as text by a form. */
+/* Prints the rows of an outcome as JSON, or as text by a form. */
 #include "tell.h"
 
 #include <inttypes.h>
@@ -66,7 +66,7 @@ static cli_row row_of(json_t *value)
                                     : (cli_row){.name = ""};
 }
 
-/* "name", or "name.member" of an object or a list; without a name there is none. */
+/* "name", or "name.member" of an object or a list. Returns a row without a name where there is none. */
 static cli_row find_row(const cli_row *rows, const char *name)
 {
     size_t length = strcspn(name, ".");
@@ -93,7 +93,7 @@ static bool is_something(const cli_row *row)
                                     : row->kind != CLI_ABSENT && row->integer != 0);
 }
 
-/* 1.23 of the unit that leaves three digits or so before the point. */
+/* 1.23 in the unit that leaves about three digits before the point. */
 static void say_bytes(double bytes)
 {
     static const char *const UNITS[] = {"kB", "MB", "GB", "TB", "PB"};
@@ -126,12 +126,12 @@ static void say_number(const cli_row *row, const char *how)
     }
 }
 
-/* The value is what a word behind it goes by. */
+/* Returns the value, by which a following word is chosen. */
 static int64_t say_value(const cli_row *row, const gap *g)
 {
     const char *most = strchr(g->how, '.');
     if (!row->name)
-        cli_print("{%s?}", g->name); /* the form names what there is not */
+        cli_print("{%s?}", g->name); /* the form names a row that does not exist */
     else if (row->kind == CLI_TEXT)
         cli_print("%*.*s", atoi(g->how), most ? atoi(most + 1) : -1,
                   row->text ? row->text : "");
@@ -152,8 +152,8 @@ static void say_word(const char *word, int64_t count)
         cli_print("%s", bar + 1);
 }
 
-/* Up to the bracket that closes, or the end, which *form then is; whether what decides for it has
- * something to say. */
+/* Says a part up to its closing bracket or the end, where *form then is. Returns whether its deciding values are
+ * there. */
 static bool say_part(const char **form, const cli_row *rows, bool aloud)
 {
     int64_t count = 0;
@@ -252,8 +252,8 @@ json_t *cli_object(cli_row *rows)
     return object;
 }
 
-/* As many digits as a number needs: jansson gives 0.29999999999999999 for 0.3. It comes in one piece, and so do
- * the quotes around a text. */
+/* Prints as many digits as a number needs: jansson gives 0.29999999999999999 for 0.3. A number comes in one piece, and
+ * so do the quotes around a text. */
 static void put_number(const char *text, size_t size)
 {
     enum { SURE = 15, MOST = 17, ROOM = 40 };
@@ -270,7 +270,7 @@ static void put_number(const char *text, size_t size)
     cli_print("%s", number);
 }
 
-/* The one control character that JSON allows in a text is written as others are. */
+/* The one control character that JSON allows in a text is escaped like others. */
 static int put_json(const char *text, size_t size, void *within_text)
 {
     bool *within = within_text;

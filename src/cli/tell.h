@@ -7,7 +7,7 @@
  * {name}         the value, {name.member} of an object, {name.0} of a list; no number: "-"
  * {name:5.1f}    as printf has it: f, g and d of numbers, s of texts; {name:5.1%} of a share
  * {name:MB}      1.0 MB of 1e6 bytes; {name:.0MB}, kB, and B for the unit that suits
- * {s} {is|are}   by the number told before: the first of two words for 1, "" and "s" in short
+ * {s} {is|are}   by the number before it: the first of two words for 1, else the second; {s} is {|s}
  * [ ... ]        left out where the first value in it is 0, false, "" or not there
  * {name?}        says nothing, but decides for the brackets around it; {name!} the other way
  */
@@ -24,7 +24,7 @@
 #include "cli.h"
 
 typedef enum cli_kind {
-    CLI_ABSENT, /* in neither */
+    CLI_ABSENT, /* in neither text nor JSON */
     CLI_FLAG,
     CLI_INTEGER,
     CLI_REAL,
@@ -35,7 +35,7 @@ typedef enum cli_kind {
 typedef struct cli_row {
     const char *name;
     cli_kind kind;
-    bool unlisted; /* for forms alone */
+    bool unlisted; /* in the form alone */
     union {
         int64_t integer;
         double real;
@@ -51,7 +51,7 @@ cli_row cli_text_row(const char *name, const char *value);
 cli_row cli_json_row(const char *name, json_t *value);
 cli_row cli_unlisted(cli_row row);
 
-/* A row by the type of its value; mind that a comparison is an int. */
+/* A row by the type of its value; a comparison counts as an int. */
 #ifdef __CPPCHECK__ /* which cannot read _Generic within ?: */
 cli_row cli_any_row(const char *called, ...);
 #define CLI_ROW(called, value) cli_any_row((called), (value))
@@ -77,10 +77,10 @@ cli_row cli_any_row(const char *called, ...);
 /* Prints rows on standard output: as JSON with --json, else by the form unless --quiet. */
 void cli_tell(const cli_common *common, const char *form, cli_row *rows);
 
-/* By the form alone; releases nothing. */
+/* Prints by the form alone, and releases nothing. */
 void cli_say(const char *form, const cli_row *rows);
 
-/* As an object, for a row of others. */
+/* The rows as an object, for a row of others. */
 json_t *cli_object(cli_row *rows);
 
 /* ---- values of JSON --------------------------------------------------------------------- */
@@ -94,12 +94,12 @@ json_t *cli_json_texts(char *const *texts, size_t count);
 json_t *cli_json_number(double value);
 json_t *cli_json_numbers(const double *values, int count);
 
-/* Memory for jansson. Where there is none, an object lacks a value: JSON is lost, not printed or not whole. */
+/* Memory for jansson. Where there is none, an object would lack a value: then no JSON is printed. */
 void *cli_json_take(size_t size);
 extern atomic_bool cli_json_is_lost;
 
-/* Prints root on standard output and releases it. Letters beyond ASCII are written as \u, since
- * among them are some that a terminal obeys; the values are exact. */
+/* Prints root on standard output and releases it. Letters beyond ASCII are written as \u, since a terminal obeys some
+ * of them; the values are exact. */
 void cli_json_print(json_t *root);
 
 #endif

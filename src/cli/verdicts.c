@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Verdicts on changes of heads. Not significant is no reason to call a change harmless: with few texts nothing is
+/* Verdicts on changes of heads. A loss that is not significant may still be harmful: with few texts nothing is
  * significant. So the interval is compared with a loss that the user accepts. */
 #include "verdicts.h"
 
@@ -28,20 +28,20 @@ const char *cli_verdict(const qk_ablation_effect *effect, double tolerance)
     return VERDICTS[verdict_of(effect, tolerance)];
 }
 
-/* Controls are what others are compared with. */
+/* Controls get no verdict: others are compared with them. */
 static bool is_told(const qk_ablation_effect *e)
 {
     return strchr(e->what, '+') == NULL;
 }
 
-/* With digits enough to see on which side of a tolerance of hundredths it lies, and no minus before a zero. */
+/* Rounds to enough digits to see on which side of a tolerance of hundredths it lies, without a minus before zero. */
 static double plain(double loss)
 {
     const double rounded = round(1e4 * loss) / 1e4;
     return rounded == 0 ? 0 : rounded;
 }
 
-/* Puts more behind a text, which is NULL at first, and stays as it is where memory lacks. */
+/* Appends to a text, which is NULL at first. It stays as it is where memory runs out. */
 __attribute__((format(printf, 2, 3))) static void add(char **text, const char *format, ...)
 {
     va_list list, again;
@@ -83,7 +83,7 @@ static void add_verdict(char **text, const qk_ablation_effect *e, double toleran
             e->beyond_lo > 0 ? ", more than random heads" : ", no more than random heads");
 }
 
-/* The next change of a group in the order of the tables, which lie in one array. */
+/* The next change of a group of heads in the order of the tables, which lie in one array. */
 static const qk_ablation_effect *next_of(const qk_ablation_effect *const *list, size_t count,
                                          const char *group, const qk_ablation_effect *last)
 {
@@ -126,7 +126,7 @@ static bool is_first(const qk_ablation_effect *const *list, size_t i)
     return is_told(list[i]);
 }
 
-/* How many of a change have each verdict, and which are not decided. */
+/* For each change: the number of each verdict, and the undecided heads. */
 static void print_counts(const qk_ablation_effect *const *list, size_t count, const char *what,
                          double tolerance)
 {

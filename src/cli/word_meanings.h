@@ -3,8 +3,8 @@
 #ifndef QK_CLI_WORD_MEANINGS_H
 #define QK_CLI_WORD_MEANINGS_H
 
-/* A NULL name ends a list. whole: with those that are explained together; of typical values, what they are of. more: the
- * page that says more, or NULL; of typical values, a line for each model. */
+/* A NULL name ends a list. whole: the text with names explained together; for typical values, what they are of. more:
+ * the page that says more, or NULL; for typical values, a line for each model. */
 typedef struct cli_word {
     const char *name, *whole, *about, *more;
 } cli_word;

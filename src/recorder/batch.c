@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Running texts in batches: tokens, forward pass, and the rows into the sink, from whatever thread has
- * them. */
+/* Runs texts in batches: tokens, forward pass, and the rows into the sink, from whatever thread has them. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +9,8 @@
 
 enum { MAX_BATCH_TEXTS = 4096 };
 
-/* A text that is being run, perhaps in several batches. What it points to lasts: no other text
- * is asked for until it is closed. */
+/* A text that is being run, perhaps in several batches. What it points to stays valid: no other text is asked for
+ * until it is closed. */
 typedef struct open_text {
     bool is_open;
     qk__input_text text;
@@ -24,17 +23,17 @@ typedef struct batch {
     qk__recording *r;
     open_text open;
     int64_t next;     /* sequence to run; -1: none */
-    int64_t opened;   /* texts */
-    int64_t texts;    /* read since the first one */
-    int64_t numbered; /* sequences of them */
+    int64_t opened;   /* texts that were opened */
+    int64_t texts;    /* texts read since the first one */
+    int64_t numbered; /* sequences of these texts */
     qk_sequence *sequences;
     int64_t *numbers; /* of the sequences */
     qk_tokens *tokens;
     size_t count; /* at most MAX_BATCH_TEXTS */
     int64_t num_tokens;
-    int64_t tokens_before;  /* of batches before, and of earlier runs */
+    int64_t tokens_before;  /* of earlier batches and earlier runs */
     int64_t tokens_of_runs; /* of earlier runs */
-    int64_t total;          /* tokens, about */
+    int64_t total;          /* about how many tokens there are */
 } batch;
 
 /* ---- progress --------------------------------------------------------------------------- */
@@ -49,7 +48,7 @@ static bool tell_progress(const batch *b, int64_t more)
                                             .texts = b->opened - b->open.is_open});
 }
 
-/* Tokens of earlier runs and of those to come, which are about as long as all. */
+/* Counts the tokens of earlier runs and estimates those to come, which are about as long on average. */
 static void expect_tokens(batch *b)
 {
     const qk__survey_counts *c = &b->r->counts;
@@ -179,8 +178,7 @@ static qk_status init_batch(batch *b, qk__recording *r, qk_error *err)
     return b->sequences && b->numbers && b->tokens ? QK_OK : qk__nomem(err);
 }
 
-/* Of windows of the same text. A number cannot be made part of an id of 64 bits, so both are
- * hashed. */
+/* Windows of one text differ in their number. A number cannot be made part of an id of 64 bits, so both are hashed. */
 static qk_status window_id(const open_text *o, size_t window, int64_t *id, qk_error *err)
 {
     qk__buffer name = {0};
@@ -203,7 +201,7 @@ static qk_status name_window(const open_text *o, const char *name, size_t window
     return qk__buffer_printf(text, err, "%s#%zu", name, window);
 }
 
-/* Tells the sink of a window, which is run next, or of a text without tokens. */
+/* Tells the sink of a window that is run next, or of a text without tokens. */
 static qk_status begin_sequence(const batch *b, size_t window, const qk_tokens *tokens,
                                 qk_error *err)
 {
@@ -232,7 +230,7 @@ static qk_status begin_sequence(const batch *b, size_t window, const qk_tokens *
     return status;
 }
 
-/* Reads on to the text that a sequence is of; from the first text, where it lies behind. */
+/* Reads up to the text that a sequence belongs to; begins at the first text again where that text lies behind. */
 static qk_status find_text(batch *b, int64_t number, qk_error *err)
 {
     open_text *o = &b->open;
@@ -262,9 +260,10 @@ static qk_status open_text_of(batch *b, int64_t number, qk_error *err)
     QK_TRY(qk__name_source(&o->text, &o->source, err));
     QK_TRY(qk__context(err, qk__encode(b->r, &o->text, &o->encoded, err), "%s",
                        (const char *)o->source.data));
-    const int64_t windows = o->encoded.windows == 0 && !o->encoded.skipped
-                                ? 1
-                                : (int64_t)o->encoded.windows; /* without tokens it is one */
+    const int64_t windows =
+        o->encoded.windows == 0 && !o->encoded.skipped
+            ? 1
+            : (int64_t)o->encoded.windows; /* a text without tokens is one sequence */
     if (o->first + windows != b->numbered)
         return qk__fail(err, QK_ERR_INCONSISTENT, "%s: has changed since the run began",
                         (const char *)o->source.data);
@@ -290,8 +289,8 @@ static qk_status add_window(batch *b, int64_t number, qk_error *err)
     return begin_sequence(b, window, tokens, err);
 }
 
-/* Sums of a block take memory: a batch does not begin another one. Nor does it where an engine may
- * run sequences side by side: what is beside one is then the same in a run that was resumed. */
+/* Sums of a block take memory, so a batch does not begin another block. Nor does it where an engine may run sequences
+ * side by side: then a sequence has the same neighbours in a resumed run. */
 static bool fits(const batch *b, int64_t number)
 {
     return b->count == 0 || (!b->r->keep.moments && !b->r->settings->engine) ||

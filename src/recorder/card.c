@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes lines for the card of a capture: where its rows come from and how they were chosen.
- * Facts that the original tool tells have its names. */
+/* Writes lines for the card of a capture: where its rows come from and how they were chosen. Facts that the original
+ * tool tells keep its names. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,12 +11,12 @@
 #include "base/number.h"
 #include "recorder/recording.h"
 
-/* The rest is counted. */
+/* Further sources are only counted. */
 enum { MAX_SOURCES = 20 };
 
 /* ---- sources ---------------------------------------------------------------------------- */
 
-/* Between backticks, on one line. */
+/* Puts a text between backticks, on one line. */
 static qk_status put_code(const char *text, qk__buffer *out, qk_error *err)
 {
     size_t begin = out->size + 1;
@@ -51,7 +51,7 @@ static qk_status put_sources(const qk_recorder_settings *s, qk__buffer *out, qk_
     for (size_t i = 0; !split && i < s->num_texts; i++)
         split = qk__is_repeat(s->texts[i]) || qk__is_there(s->texts[i])
                     ? NULL
-                    : "train"; /* of a dataset in the cache */
+                    : "train"; /* a dataset in the cache */
     if (s->dataset_name)
         QK_TRY(put_fact("dataset_name", s->dataset_name, out, err));
     if (split)

@@ -69,7 +69,7 @@ static json_t *list_warnings(const qk__recording *r)
     return list;
 }
 
-/* Under the names of the original, which counts what was drawn. */
+/* Under the names of the original, which counts the drawn heads. */
 static json_t *describe_draw(const qk__recording *r)
 {
     const qk_recorder_settings *s = r->settings;

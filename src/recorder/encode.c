@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Turns texts into tokens for the model, and splits, cuts or skips those that have too many. */
+/* Turns texts into tokens for the model; splits, cuts or skips texts with too many. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,7 +21,7 @@ static qk_status check_vocabulary(const qk__recording *r, const qk_tokens *token
     return QK_OK;
 }
 
-/* Tokens of a window that are the text's own. */
+/* The text's own tokens in a window. */
 static size_t window_room(const qk__recording *r)
 {
     size_t special = r->specials_before + r->specials_after;
@@ -50,7 +50,7 @@ static qk_status tokenize(const qk__recording *r, const qk__input_text *text, si
     const qk_recorder_engine *engine = r->settings->engine;
     qk_tokens theirs = {0};
     *tokens = (qk_tokens){0};
-    if (!engine && !r->tokenizer) /* texts that are made need none */
+    if (!engine && !r->tokenizer) /* made-up texts need no tokenizer */
         return QK_OK;
     if (!engine)
         return qk_tokenizer_encode(r->tokenizer, text->data, text->size, true, max_length,
@@ -67,7 +67,7 @@ static qk_status tokenize(const qk__recording *r, const qk__input_text *text, si
     return QK_OK;
 }
 
-/* Of a text that is made: its own tokens, and round them what is put round every text. */
+/* The tokens of a made-up text, and around them what is put around every text. */
 static qk_status make_tokens(const qk__recording *r, const qk__input_text *text,
                              size_t max_length, qk_tokens *tokens, qk_error *err)
 {
@@ -141,7 +141,7 @@ static qk_status encode(const qk__recording *r, const qk__input_text *text, qk__
         e->windows = 0;
     } else if (e->tokens.count > limit && whole) {
         QK_TRY(split(r, e, err));
-    } else if (e->tokens.count > limit) { /* which end is cut is for the tokenizer to say */
+    } else if (e->tokens.count > limit) { /* the tokenizer says which end is cut */
         e->cut = true;
         qk_tokens_free(&e->tokens);
         QK_TRY(take_tokens(r, text, limit, &e->tokens, err));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How long a capture takes here: small captures are made and removed. They have the heads of the first
- * layer, and one head of the next layer, so that the first layer is run as a whole. */
+/* How long a capture takes here: small captures are made and removed. They have the heads of the first layer, and one
+ * head of the next layer, so that all of the first layer is run. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -13,19 +13,19 @@
 #include "recorder/recording.h"
 
 enum {
-    SHORT = 32, /* tokens of the first captures: most of their time is that of the weights */
-    MORE = 8,   /* times as much has the next one, however long that takes */
-    LEAST_ROWS = 8, /* of a head, so that some are drawn from a short text, too */
+    SHORT = 32,     /* tokens of the first captures, whose time is mostly that of the weights */
+    MORE = 8,       /* the next capture has so many times the tokens, however long that takes */
+    LEAST_ROWS = 8, /* of a head, so that even a short text has some */
 };
 
-static const double SECONDS = 4.0; /* for all of them, where the weights allow it */
+static const double SECONDS = 4.0; /* for all captures, where the weights allow it */
 
 /* Operations that grow with the number of tokens, and those of attention. */
 typedef struct work {
     double linear, attention;
 } work;
 
-/* One small capture: how many texts of how many tokens, and how long it took. */
+/* A small capture: how many texts of how many tokens, and how long it took. */
 typedef struct trial {
     int64_t texts, tokens;
     work work;
@@ -35,13 +35,13 @@ typedef struct trial {
 typedef struct measuring {
     const qk_model *model;
     qk_recorder_settings settings; /* of the small captures */
-    qk_head_range heads[2];        /* that they have */
+    qk_head_range heads[2];        /* heads of the small captures */
     qk_recorder_selection *all, *some;
     bool attention;
     int64_t texts, tokens; /* of the capture that is asked for */
     int64_t batch;         /* texts that it runs together */
-    double rows;           /* of a head, of which kind it keeps */
-    char *folder;          /* that the small captures are made in */
+    double rows;           /* of a head and kind */
+    char *folder;          /* where the small captures are made */
     trial first, before, last;
     double seconds, processor; /* of all trials, without opening model and tokenizer */
 } measuring;
@@ -54,7 +54,7 @@ static qk_status ignore_attention(void *user, const qk_prefill_attention *sums, 
     return QK_OK;
 }
 
-/* Of one text. A text of one token has one pair of query and key a head, one of two tokens three. */
+/* The work of one text. A text of one token has one pair of query and key a head, a text of two tokens three. */
 static work count_work(const measuring *m, const qk_recorder_selection *heads, int64_t tokens)
 {
     const qk_prefill_settings run = {.after_rope = true,
@@ -93,7 +93,7 @@ static qk_status run_trial(measuring *m, int64_t texts, int64_t tokens, qk_error
     return status == QK_OK ? removed : status;
 }
 
-/* So many times as long a text, or as many texts; false: there is nothing larger to run together. */
+/* Makes the text `times` as long, or takes `times` as many texts; false: nothing larger is run together. */
 static bool enlarge(const measuring *m, int64_t times, int64_t *texts, int64_t *tokens)
 {
     if (*tokens < m->tokens)
@@ -105,7 +105,7 @@ static bool enlarge(const measuring *m, int64_t times, int64_t *texts, int64_t *
     return true;
 }
 
-/* cold: what a first run takes longer than a second one. */
+/* cold: how much longer a first run takes than a second one. */
 static qk_status run_trials(measuring *m, double *cold, qk_error *err)
 {
     const double begin = qk__now();
@@ -130,8 +130,8 @@ static qk_status run_trials(measuring *m, double *cold, qk_error *err)
 
 /* ---- extrapolation ---------------------------------------------------------------------- */
 
-/* Seconds of processor for an operation of either kind. Where the last text is as long as those asked for, or the
- * two cannot be told apart, they are the same. */
+/* Seconds of processor for an operation of either kind. Both kinds get one rate where the last text is as long as
+ * those asked for, or the data do not separate them. */
 static work find_rates(const measuring *m)
 {
     const trial *a = &m->first, *b = &m->before, *c = &m->last;
@@ -150,7 +150,7 @@ static work find_rates(const measuring *m)
     return rates.linear > 0 && rates.attention > 0 ? rates : (work){same, same};
 }
 
-/* How many times the work of the first layer a token of all layers is. */
+/* The work of a token in all layers, as a multiple of the first layer's. */
 static double count_layers(const measuring *m)
 {
     return count_work(m, m->all, 1).linear / count_work(m, m->some, 1).linear;
@@ -164,7 +164,7 @@ static double processor_running(const measuring *m)
            (double)m->texts * (rates.linear * all.linear + rates.attention * all.attention);
 }
 
-/* A file of a head takes some time, and so does each of its rows. */
+/* A file of a head takes some time, and each of its rows takes some. */
 static double processor_writing(const measuring *m)
 {
     const qk_recorder_outcome *a = &m->first.outcome, *b = &m->last.outcome;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What decides the bytes of a capture: model, tokenizer, texts and settings, as JSON that can
- * be compared key by key. Threads and the like have no place here. */
+/* What decides the bytes of a capture: model, tokenizer, texts and settings, as JSON that can be compared key by key.
+ * Threads have no place here. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +31,7 @@ static json_t *describe_model(const qk__recording *r)
                                             : json_null());
 }
 
-/* The settings with what was chosen in place of what was left open. */
+/* The settings, with the choices for those that were left open. */
 static json_t *describe_settings(const qk__recording *r, json_t *root)
 {
     qk_recorder_settings s = *r->settings;
@@ -61,7 +61,7 @@ static json_t *describe_run(const qk__recording *r)
     return describe_settings(r, root);
 }
 
-/* Of an engine: what else decides the numbers, in place of the arithmetic of this library. */
+/* What else decides the numbers of an engine, in place of the arithmetic of this library. */
 static qk_status add_engine(const qk__recording *r, json_t *root, qk_error *err)
 {
     const qk_recorder_engine *engine = r->settings->engine;

@@ -22,9 +22,9 @@ typedef struct loss_sum {
 
 typedef struct losing {
     qk__recording recording;
-    qk__buffer texts; /* qk_text_loss, of which loss is a sum until all are run */
+    qk__buffer texts; /* qk_text_loss, whose loss is a sum until all texts are run */
     loss_sum all, by_bin[QK_DISTANCE_BINS];
-    qk_sequence sequences[BATCH_TEXTS]; /* of the batch in hand */
+    qk_sequence sequences[BATCH_TEXTS]; /* of the current batch */
     qk_tokens tokens[BATCH_TEXTS];
     size_t count;
     int64_t num_tokens, tokens_before;
@@ -98,7 +98,7 @@ static qk_status run_batch(losing *l, qk_error *err)
     return status;
 }
 
-/* Takes over the tokens. */
+/* Takes the tokens over. */
 static qk_status add_window(void *user, qk__window *window, qk_error *err)
 {
     losing *l = user;
@@ -149,7 +149,7 @@ static void add_positions(const losing *l, qk_losses *out, qk_position_loss *pos
     }
 }
 
-/* The texts' memory becomes that of the outcome, and so does the model's name. */
+/* The memory of the texts, and the model's name, become the outcome's. */
 static qk_status conclude(losing *l, qk_losses *out, qk_error *err)
 {
     qk_text_loss *texts = texts_of(l);

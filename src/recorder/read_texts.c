@@ -30,9 +30,9 @@ typedef struct file_list {
 struct qk__texts {
     qk__text_columns columns;
     int64_t max_examples;
-    const qk_recorder_engine *engine; /* that has the texts; NULL = the files */
+    const qk_recorder_engine *engine; /* has the texts; NULL: the files have them */
     file_list files;
-    size_t file; /* the next one to open */
+    size_t file; /* the next file to open */
     const qk__text_format *format;
     void *reader;
     int64_t number; /* of the next text */
@@ -40,7 +40,7 @@ struct qk__texts {
 
 /* ---- formats ---------------------------------------------------------------------------- */
 
-/* More bytes that are no UTF-8 than this share are no text with slips, but something else. */
+/* A file with a larger share of bytes that are no UTF-8 is no text. */
 static const double MOST_BROKEN = 0.1;
 
 static size_t count_broken(const uint8_t *text, size_t size)
@@ -126,7 +126,7 @@ static const qk__text_format *format_of(const char *path)
 
 /* ---- which files ------------------------------------------------------------------------ */
 
-/* Takes over path. */
+/* Takes path over. */
 static qk_status add_path(file_list *list, char *path, qk_error *err)
 {
     if (list->count == list->capacity) {
@@ -141,12 +141,11 @@ static qk_status add_path(file_list *list, char *path, qk_error *err)
     return QK_OK;
 }
 
-/* Links to files are followed (the Hugging Face cache consists of them), links to folders are
- * not: they may lead round in circles. */
+/* Links to files are followed (the Hugging Face cache consists of them). Links to folders are not: they may lead in
+ * circles. */
 static qk_status add_folder(file_list *list, const char *folder, int depth, qk_error *err);
 
-/* Takes over path. Pipes and the like are passed over, a link that leads nowhere is not: it is
- * a text that is missing. */
+/* Takes path over. Pipes and the like are passed over. A link that leads nowhere is kept: its text is missing. */
 static qk_status add_entry(file_list *list, char *path, int depth, qk_error *err)
 {
     struct stat entry;
@@ -181,8 +180,7 @@ static qk_status add_folder(file_list *list, const char *folder, int depth, qk_e
     return status;
 }
 
-/* Keeps the files from `first` on that `keep` says, unless that would be none and `some` is
- * set. */
+/* Keeps the files from `first` on for which `keep` is true; keeps all if `some` is set and none would be left. */
 typedef bool keep_fn(const char *path, const char *word);
 
 static void filter(file_list *list, size_t first, size_t skip, keep_fn *keep, const char *word,
@@ -228,7 +226,7 @@ static qk_status add_place(file_list *list, const char *path,
     return qk__parts_check(list->paths + first, list->count - first, err);
 }
 
-/* Of a dataset on the Hub nothing but the files that are texts of the split comes. */
+/* Of a dataset on the Hub, only the files with texts of the split. */
 static qk_status add_dataset(file_list *list, const char *name,
                              const qk_recorder_settings *settings, qk_error *err)
 {
@@ -247,7 +245,7 @@ static qk_status add_dataset(file_list *list, const char *name,
     return status;
 }
 
-/* All files below a folder are texts, so that one of something else would be read for hours. */
+/* All files below a folder are taken for texts; a file of something else would be read for hours. */
 static qk_status refuse_other(const char *path, qk_error *err)
 {
     qk__path_kind kind = qk__path_look(path);
@@ -255,7 +253,7 @@ static qk_status refuse_other(const char *path, qk_error *err)
     return texts ? QK_OK : qk__path_tell(path, QK__PATH_TEXTS, QK_ERR_NOT_FOUND, err);
 }
 
-/* In full, so that the same texts have one name. */
+/* Spelt in full, so that the same texts have one name. */
 static qk_status add_repeat(file_list *list, const char *source, qk_error *err)
 {
     qk__repeat repeat;
@@ -353,7 +351,7 @@ static qk_status next_of_engine(const qk__texts *texts, qk__input_text *text, bo
     return QK_OK;
 }
 
-/* The next text of the files from the open one on. */
+/* The next text of the files, from the open file on. */
 static qk_status next_of_files(qk__texts *texts, qk__input_text *text, bool *more,
                                qk_error *err)
 {

@@ -22,7 +22,7 @@ enum { MAX_LENGTH = 1 << 30 };
 
 /* ---- opening ---------------------------------------------------------------------------- */
 
-/* What is 0 is chosen later. */
+/* 0 is chosen later. */
 static qk_status check_sampler(const qk_recorder_settings *s, qk_error *err)
 {
     qk_sampler sampler = s->sampler;
@@ -38,7 +38,6 @@ static qk_status check_sampler(const qk_recorder_settings *s, qk_error *err)
     return qk_sampler_check(&sampler, err);
 }
 
-/* Model and texts. */
 static qk_status check_input(const qk_recorder_settings *s, qk_error *err)
 {
     if (!s->model || !*s->model)
@@ -69,8 +68,7 @@ static qk_status check_recorder_settings(const qk_recorder_settings *s, qk_keep 
     return check_sampler(s, err);
 }
 
-/* The last part of a path, without the ending of a file, or the name of a cached model as it
- * is. */
+/* The last part of a path without a file's ending, or the name of a cached model as it is. */
 static char *name_model(const qk_recorder_settings *s)
 {
     if (s->model_name)
@@ -92,7 +90,7 @@ static char *name_model(const qk_recorder_settings *s)
     return name;
 }
 
-/* What a model or tokenizer is read from; *path is allocated. */
+/* The folder or file of a model or tokenizer; *path is allocated. */
 static qk_status find_model(const qk__recording *r, const char *name, const char *revision,
                             qk_hub_part part, char **path, qk_error *err)
 {
@@ -206,7 +204,7 @@ static const char *token_string(void *user, int32_t token)
     return piece ? piece : "";
 }
 
-/* What the model is, layer by layer. */
+/* The windows of the model's layers. */
 static qk_status list_layers(const qk__recording *r, int64_t **windows,
                              qk_frequencies **frequencies, qk_error *err)
 {
@@ -224,7 +222,7 @@ static qk_status list_layers(const qk__recording *r, int64_t **windows,
     return QK_OK;
 }
 
-/* Which text each sequence is of. */
+/* The text of each sequence. */
 static qk_status list_text_ids(const qk__recording *r, int64_t **ids, qk_error *err)
 {
     const int64_t *counts = (const int64_t *)(const void *)r->sequences.data;
@@ -291,7 +289,7 @@ static void sum_up(const qk__recording *r, const qk_sink_outcome *sunk)
     o->expected_rows = r->expected_rows;
 }
 
-/* Why there is nothing to be kept, where it can be told. */
+/* Says why nothing is kept, where that is known. */
 static qk_status explain(const qk__recording *r, qk_status status, qk_error *err)
 {
     const qk__survey_counts *c = &r->counts;

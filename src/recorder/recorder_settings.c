@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What making a capture may be asked for. The rows with a place in the manifest decide its
- * bytes: a run is resumed only where they are the same. */
+/* The settings of a capture. The rows with a place in the manifest decide its bytes: a run is resumed only where they
+ * are the same. */
 #include <qkscope/recorder.h>
 
 #include "base/error.h"
@@ -9,7 +9,7 @@
 #include "settings/settings.h"
 
 #define AT(member) QK_SETTING_AT(qk_recorder_settings, member)
-#define CAPTURE    "capture" /* the others are of loss, too */
+#define CAPTURE    "capture" /* the other rows belong to `loss`, too */
 
 static const qk_word LAYOUTS[] = {
     {"heads", QK_LAYOUT_HEADS}, {"packed", QK_LAYOUT_PACKED}, {0}};

@@ -15,7 +15,7 @@
  *     recording.c       failures of an engine
  *     loss.c            no capture, but how well texts are predicted
  *
- * What becomes of the rows is the sink's: sink/sink.h. */
+ * The sink takes the rows: sink/sink.h. */
 #ifndef QK_RECORDER_RECORDING_H
 #define QK_RECORDER_RECORDING_H
 
@@ -35,12 +35,13 @@
 /* All texts, as the survey finds them. */
 typedef struct qk__survey_counts {
     int64_t texts;
-    int64_t sequences; /* that are run, or empty: numbered, and in the table of examples */
-    int64_t windows;   /* of them, those that are run */
-    int64_t tokens;    /* in the windows */
-    int64_t empty;     /* texts without tokens */
+    int64_t
+        sequences; /* sequences that are run, and empty texts: numbered, and in the table of examples */
+    int64_t windows;             /* sequences that are run */
+    int64_t tokens;              /* in the windows */
+    int64_t empty;               /* texts without tokens */
     int64_t split, cut, skipped; /* texts that are too long */
-    int64_t doubled; /* have of their own what the tokenizer puts before or behind them */
+    int64_t doubled; /* texts that already have what the tokenizer puts around them */
 } qk__survey_counts;
 
 typedef struct qk__recording {
@@ -52,16 +53,16 @@ typedef struct qk__recording {
     char *model_name;
     int64_t max_length;
     qk_recorder_selection *selection;
-    size_t specials_before, specials_after; /* tokens that the tokenizer puts round a text */
+    size_t specials_before, specials_after; /* tokens that the tokenizer puts around a text */
     qk__texts *texts;
-    qk__buffer drawn; /* int32_t: what tokens of texts that are made are drawn from */
+    qk__buffer drawn; /* int32_t: the ids that made-up texts are drawn from */
     qk__survey_counts counts;
-    qk__buffer sequences; /* int64_t of each text: how many it is run as */
+    qk__buffer sequences; /* int64_t of each text: its number of sequences */
     qk__buffer text_ids;  /* qk__text_print of each text */
     qk__buffer lengths;   /* int64_t of each window: its tokens */
     char texts_hash[33];
     qk_sampler sampler;
-    bool chosen; /* its rate, from `rows` */
+    bool chosen; /* its rate was chosen, from `rows` */
     double expected_rows;
     qk_keep keep;
     qk_sink *sink;
@@ -69,52 +70,50 @@ typedef struct qk__recording {
 
 /* ---- recorder.c ------------------------------------------------------------------------- */
 
-/* Opens model, tokenizer and texts of r->settings, and reads all texts once. To be closed, whatever
- * happened. */
+/* Opens model, tokenizer and texts of r->settings, and reads all texts once. To be closed even after a failure. */
 QK_MUST_CHECK qk_status qk__recording_open(qk__recording *r, qk_error *err);
 void qk__recording_close(qk__recording *r);
 
 /* ---- recording.c ------------------------------------------------------------------------ */
 
-/* What a function of the engine that returned false comes to. */
+/* The status after a function of the engine returned false. */
 qk_status qk__engine_failed(const qk__recording *r, const char *what, qk_error *err);
 
 /* ---- encode.c --------------------------------------------------------------------------- */
 
-/* Texts of equal tokens are one text, and have the id of the first of them. */
+/* Texts of equal tokens are one text, with the id of the first. */
 typedef struct qk__text_print {
     uint64_t tokens;           /* a checksum */
-    int64_t id, number, first; /* first: number of the first that is equal */
+    int64_t id, number, first; /* first: number of the first text that is equal */
     int64_t windows;
 } qk__text_print;
 
-/* A text as the model gets it: one window, or several, each with the special tokens of a text
- * of its own. */
+/* A text as the model gets it: one window, or several, each with the special tokens of a whole text. */
 typedef struct qk__encoded {
-    qk_tokens tokens; /* of the whole text, or of what a cut has left */
+    qk_tokens tokens; /* of the whole text, or of the rest after a cut */
     size_t windows;   /* 0: nothing is run */
     bool cut, skipped;
 } qk__encoded;
 
-/* tokens are to be freed. */
+/* The tokens are to be freed. */
 QK_MUST_CHECK qk_status qk__encode(const qk__recording *r, const qk__input_text *text,
                                    qk__encoded *encoded, qk_error *err);
 /* Sets `drawn`: all tokens but special ones. */
 QK_MUST_CHECK qk_status qk__list_drawn(qk__recording *r, qk_error *err);
-/* Where a window begins in its text, and how many tokens it has with special ones. */
+/* Where a window begins in its text, and how many tokens it has with special tokens. */
 size_t qk__window_start(const qk__recording *r, size_t window);
 size_t qk__window_tokens(const qk__recording *r, const qk__encoded *encoded, size_t window);
-/* Tokens of a window, to be freed; those of the whole text if it is the only one. */
+/* The tokens of a window, to be freed; those of the whole text if it is the only window. */
 QK_MUST_CHECK qk_status qk__take_window(const qk__recording *r, qk__encoded *encoded,
                                         size_t window, qk_tokens *tokens, qk_error *err);
 
 /* ---- windows.c -------------------------------------------------------------------------- */
 
 typedef struct qk__window {
-    int64_t number;     /* of those of all texts */
-    size_t window;      /* of those of its text */
+    int64_t number;     /* among the windows of all texts */
+    size_t window;      /* among the windows of its text */
     const char *source; /* of the text */
-    qk_tokens tokens;   /* the visitor's to free */
+    qk_tokens tokens;   /* the visitor frees them */
 } qk__window;
 
 /* Calls visit for the windows first .. end - 1, in order. */
@@ -127,7 +126,7 @@ QK_MUST_CHECK qk_status qk__visit_windows(qk__recording *r, int64_t first, int64
 /* Reads all texts once, then sets counts, texts_hash and the sampler. */
 QK_MUST_CHECK qk_status qk__survey(qk__recording *r, qk_error *err);
 
-/* "file" or "file:line", in place of what is in `name`. */
+/* "file" or "file:line", replaces what `name` has. */
 QK_MUST_CHECK qk_status qk__name_source(const qk__input_text *text, qk__buffer *name,
                                         qk_error *err);
 

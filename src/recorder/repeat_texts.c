@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Texts that are made, not read: "repeat:LENGTHxTIMES[:COUNT[:SEED]]". Tokens are drawn evenly, so
- * that what a head does at the second copy owes nothing to the statistics of a language. */
+/* Texts that are made, not read: "repeat:LENGTHxTIMES[:COUNT[:SEED]]". Tokens are drawn uniformly, so that what a head
+ * does at the second copy owes nothing to the statistics of a language. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -22,13 +22,13 @@ bool qk__is_repeat(const char *source)
 #define FORM "texts that are made are repeat:LENGTHxTIMES[:COUNT[:SEED]], as in repeat:64x4:8:1"
 
 typedef struct number {
-    const char *name, *before; /* the letters in front of it */
+    const char *name, *before; /* and the letters in front of it */
     int64_t least, most;
 } number;
 
 static const int64_t MOST_TOKENS = INT64_C(1) << 28; /* of a text */
 
-/* Reads no digit of what is too large already. */
+/* Stops at the digit that makes the number too large. */
 static bool take_number(const char **at, const number *of, int64_t *value)
 {
     const char *begin = *at;
@@ -94,7 +94,7 @@ static qk_status open_repeat(void *reader, const char *source, const qk__text_co
     return qk__read_repeat(source, &r->repeat, err);
 }
 
-/* The same text has the same id in every run, and none that texts of a file have by number. */
+/* The same text has the same id in every run, an id that no numbered text of a file has. */
 static qk_status next_repeat(void *reader, qk__input_text *text, bool *more, qk_error *err)
 {
     repeat_reader *r = reader;

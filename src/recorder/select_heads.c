@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Chooses the heads that a run keeps: one table of layers, from which query heads are taken or
- * drawn, and the key heads of their groups. */
+/* Chooses the heads that a run keeps, in one table of layers: query heads are taken or drawn, and their key heads
+ * follow. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,15 +50,14 @@ static qk_status check_heads(const char *what, const qk_head_set *set, int layer
     return QK_OK;
 }
 
-/* Whether rows of a layer are ever seen. A window counts as sliding even where the
- * configuration has no list of layer types. */
+/* Whether rows of a layer are ever seen. A sliding window counts even where the configuration lists no layer types. */
 static bool is_captured(const qk_recorder_settings *settings, const qk_layer_facts *layer)
 {
     return layer->attends && !(settings->full_attention_only && layer->window > 0);
 }
 
-/* Whether heads are chosen from a layer. The original asks the list of layer types alone: where
- * that and is_captured differ, it draws heads of which nothing comes. */
+/* Whether heads are chosen from a layer. The original asks only the list of layer types: where that and is_captured
+ * differ, it draws heads without rows. */
 static bool is_candidate(const qk_recorder_settings *settings, const qk_layer_facts *layer)
 {
     if (settings->compat)
@@ -89,7 +88,7 @@ static size_t count_set(const bool *heads, size_t count)
     return set;
 }
 
-/* Without a draw the original takes the list of heads for queries and for keys alike. */
+/* Without a draw the original takes the list of heads for queries and keys alike. */
 static qk_status keys_by_list(const qk_recorder_settings *settings, qk_recorder_selection *s,
                               qk_error *err)
 {
@@ -104,7 +103,7 @@ static qk_status keys_by_list(const qk_recorder_settings *settings, qk_recorder_
     return QK_OK;
 }
 
-/* Takes back what was chosen and is not to be kept, or never seen. */
+/* Drops chosen heads that are not to be kept or never seen. */
 static void drop_unseen(const qk_recorder_settings *settings, const qk_model_facts *facts,
                         qk_recorder_selection *s)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a capture takes on disk: bytes of rows, and of sums by the layout of their files. */
+/* What a capture takes on disk: bytes of rows, and bytes of sums by the layout of their files. */
 #include <assert.h>
 
 #include <qkscope/recorder.h>
@@ -21,7 +21,7 @@ static int64_t sum(int64_t a, int64_t b)
 
 /* How many sets of sums there are. */
 typedef struct set_counts {
-    int64_t groups, buckets, bins; /* bins: of positions, of attention */
+    int64_t groups, buckets, bins; /* bins: of positions, for attention */
 } set_counts;
 
 static set_counts count_sets(const qk_recorder_amount *amount)
@@ -32,7 +32,8 @@ static set_counts count_sets(const qk_recorder_amount *amount)
                         .bins = qk_distance_bin(last) + 1};
 }
 
-/* Of all blocks: each has those of its own groups, and shares at most one with the block before it. */
+/* The sets of all blocks: each block has its own groups of texts, and shares at most one group with the block before
+ * it. */
 static set_counts count_block_sets(set_counts one, int64_t blocks)
 {
     return (set_counts){.groups = sum(one.groups, blocks - 1),
@@ -40,7 +41,7 @@ static set_counts count_block_sets(set_counts one, int64_t blocks)
                         .bins = product(one.bins, blocks)};
 }
 
-/* Arrays of so many heads of a layer and kind. */
+/* The arrays of so many heads of a layer and kind. */
 static int64_t part_bytes(const qk_recorder_amount *amount, set_counts sets, int dim,
                           size_t heads, bool queries)
 {
@@ -53,7 +54,7 @@ static int64_t part_bytes(const qk_recorder_amount *amount, set_counts sets, int
                              : bytes;
 }
 
-/* Sums of attention of so many heads of a layer. */
+/* The sums of attention of so many heads of a layer. */
 static int64_t attention_bytes(set_counts sets, size_t heads)
 {
     qk__part_shape shape = {
@@ -61,7 +62,7 @@ static int64_t attention_bytes(set_counts sets, size_t heads)
     return heads > 0 ? qk__part_shape_bytes(&shape, (size_t)sets.groups, (size_t)sets.bins) : 0;
 }
 
-/* What one head more takes. */
+/* What another head takes. */
 static int64_t head_bytes(const qk_recorder_amount *amount, int dim, bool queries)
 {
     const set_counts sets = count_sets(amount);

@@ -15,7 +15,7 @@
 struct qk_recorder_config {
     qk__tree *tree;
     qk_recorder_settings settings;
-    const char *text; /* what settings.texts has */
+    const char *text; /* what settings.texts points to */
     int64_t batch_size;
     bool queries, keys, before_rope, left_padding;
     char *overrides;
@@ -23,7 +23,7 @@ struct qk_recorder_config {
 
 /* ---- keys of their own kind ------------------------------------------------------------- */
 
-/* An empty list means all, as null does. */
+/* An empty list means all, like null. */
 static qk_status check_list(const qk__node *value, const qk__key *key, qk_error *err)
 {
     if (qk__node_kind_of(value) != QK__LIST)
@@ -86,8 +86,7 @@ static qk_status ignore_text(void *target, const qk__node *value, const qk__key 
     return qk__tree_note(value->tree, err, "%s: %.60s has no effect: %s", key->name, text, why);
 }
 
-/* The original drops keys of this section that it does not know; batches change nothing
- * here. */
+/* The original drops keys of this section that it does not know; batches change nothing here. */
 static qk_status set_inference(void *target, const qk__node *value, const qk__key *key,
                                qk_error *err)
 {
@@ -118,7 +117,7 @@ static qk_status set_overrides(void *target, const qk__node *value, const qk__ke
 
 #define AT(field) .at = offsetof(qk_recorder_config, field)
 
-/* Keys that are no settings of this program, or mean something else to the original. */
+/* Keys that are no settings of this program, or have another meaning in the original. */
 static const qk__key OWN[] = {
     {"dataset.path", QK__KEY_TEXT, AT(text)},
     {"dataset.streaming", .type = QK__KEY_IGNORED},
@@ -149,7 +148,7 @@ static const qk__key OWN[] = {
 
 /* ---- loading ---------------------------------------------------------------------------- */
 
-/* All six must be there, if only as a name. */
+/* All six sections must be there, if only as a name. */
 static qk_status check_sections(const qk__node *root, qk_error *err)
 {
     static const char *const SECTIONS[] = {"dataset",   "model",   "tokenizer",
@@ -208,8 +207,8 @@ qk_status qk_recorder_config_load(qk_recorder_config **config, const char *path,
     if (!c)
         return qk__nomem(err);
     qk_recorder_settings_default(&c->settings);
-    c->settings.keep = "rows"; /* as the original tool */
-    /* What the original does where its file is silent. */
+    c->settings.keep = "rows"; /* as in the original tool */
+    /* What the original does where its file says nothing. */
     c->queries = c->keys = true;
     c->settings.compat = true;
     c->settings.long_texts = QK_LONG_CUT;

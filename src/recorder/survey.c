@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads all texts before anything is run: whether each is good, which they are (by a hash), how
- * long they are, and which rate of the sampler follows from that. */
+/* Reads all texts before anything is run: checks each, hashes them, counts their tokens, and chooses the rate of the
+ * sampler. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,8 +62,7 @@ static size_t list_classes(const qk_sampler *sampler, const token_counts *counts
     return count;
 }
 
-/* The smallest rate that keeps so many rows, fewer than there are: as it grows, class after
- * class is kept whole. */
+/* The smallest rate that keeps `rows` rows, fewer than there are: as the rate grows, class after class is kept whole. */
 static double solve(const rate_class *classes, size_t count, double rows)
 {
     double whole = 0;
@@ -79,7 +78,7 @@ static double solve(const rate_class *classes, size_t count, double rows)
     return classes[count - 1].size;
 }
 
-/* To four digits, so that it can be given by hand. */
+/* To four digits, so that it can be typed. */
 static double round_up(double rate)
 {
     double scale = 1;
@@ -104,8 +103,8 @@ static int64_t choose_bucket(qk_sampler_type type, int64_t longest)
     return type == QK_SAMPLER_LOG_UNIFORM ? usual.min_bucket_size : size;
 }
 
-/* Sets base_rate, and min_bucket_size if it is 0, so that about `rows` rows are kept; returns
- * how many are to be expected, without max_rows. */
+/* Sets base_rate, and min_bucket_size if it is 0, so that about `rows` rows are kept; returns the expected number,
+ * without max_rows. */
 static double choose_rate(qk_sampler *sampler, const token_counts *counts, int64_t rows)
 {
     rate_class classes[LOGS];
@@ -136,7 +135,7 @@ qk_status qk__name_source(const qk__input_text *text, qk__buffer *name, qk_error
     return qk__buffer_printf(name, err, "%s", text->path);
 }
 
-/* As messages have it: a text of an engine that is of no file is called by its number. */
+/* A text's name in messages: its number where an engine's text is of no file. */
 static const char *told_source(const qk__input_text *text, int64_t number, qk__buffer *name)
 {
     bool of_file = text->path[0] != '\0';
@@ -145,7 +144,7 @@ static const char *told_source(const qk__input_text *text, int64_t number, qk__b
     return status == QK_OK ? (const char *)name->data : "";
 }
 
-/* Notices of one kind are given for the first few texts. */
+/* At most so many texts get a notice of the same kind. */
 enum { MAX_NOTICES = 5 };
 
 static void tell(const qk__recording *r, const qk__input_text *text, const qk__encoded *e)
@@ -163,7 +162,7 @@ static void tell(const qk__recording *r, const qk__input_text *text, const qk__e
     qk__buffer_free(&name);
 }
 
-/* How many there were beside those that were named. */
+/* Says how many further texts there were. */
 static void tell_more(const qk__recording *r)
 {
     const qk__survey_counts *c = &r->counts;
@@ -171,7 +170,7 @@ static void tell_more(const qk__recording *r)
         int64_t count;
         const char *what;
     } kinds[] = {{c->skipped, "passed over"}, {c->empty, "without tokens"}};
-    if (c->cut > 0) /* which was asked for: told once */
+    if (c->cut > 0) /* was asked for: told once */
         qk__tell_notice(&r->settings->context, QK_NOTICE_WARNING,
                         "cut after %lld tokens: %lld of %lld texts", (long long)r->max_length,
                         (long long)c->cut, (long long)c->texts);
@@ -195,7 +194,7 @@ static bool is_doubled(const qk__recording *r, const qk_tokens *t)
             (after > 0 && t->ids[t->count - 1 - after] == t->ids[t->count - 1]));
 }
 
-/* A text without tokens is an example, too, of which there are no rows. */
+/* A text without tokens is an example, too; it has no rows. */
 static qk_status count_text(qk__recording *r, const qk__input_text *text, const qk__encoded *e,
                             token_counts *counts, qk_error *err)
 {
@@ -216,9 +215,9 @@ static qk_status count_text(qk__recording *r, const qk__input_text *text, const 
         QK_TRY(qk__buffer_append(&r->lengths, &tokens, sizeof tokens, err));
     }
     const qk__text_print print = {
-        XXH3_64bits_withSeed(e->tokens.ids, e->tokens.count * sizeof *e->tokens.ids,
-                             e->windows > 0 ? 0
-                                            : (uint64_t)c->texts), /* not run: equal to none */
+        XXH3_64bits_withSeed(
+            e->tokens.ids, e->tokens.count * sizeof *e->tokens.ids,
+            e->windows > 0 ? 0 : (uint64_t)c->texts), /* not run: equal to no other text */
         text->id, c->texts - 1, c->texts - 1, (int64_t)e->windows};
     QK_TRY(qk__buffer_append(&r->text_ids, &print, sizeof print, err));
     tell(r, text, e);
@@ -259,7 +258,7 @@ static int compare_numbers(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Leaves the ids that several texts have, each once, and says how many texts these are. */
+/* Leaves the ids that several texts have, each once, and returns the number of these texts. */
 static size_t keep_shared(int64_t *ids, size_t *count)
 {
     size_t kept = 0;
@@ -279,7 +278,7 @@ static size_t keep_shared(int64_t *ids, size_t *count)
     return texts;
 }
 
-/* The tables take all texts of an id for one text. */
+/* The tables take all texts with one id for one text. */
 static qk_status warn_of_shared(qk__recording *r, qk__buffer *list, qk_error *err)
 {
     int64_t *ids = (int64_t *)(void *)list->data;
@@ -315,7 +314,7 @@ static int compare_places(const void *a, const void *b)
     return (x->number > y->number) - (x->number < y->number);
 }
 
-/* Gives texts of equal tokens the id of the first of them. */
+/* Gives texts of equal tokens the id of the first. */
 static void unite_equal(qk__recording *r)
 {
     qk__text_print *print = (qk__text_print *)(void *)r->text_ids.data;
@@ -342,7 +341,7 @@ static void unite_equal(qk__recording *r)
                         equal, count, (long long)first);
 }
 
-/* What is wrong with a text is found here, not after hours of work. */
+/* A fault of a text is found here, not after hours of work. */
 static qk_status read_texts(qk__recording *r, XXH3_state_t *state, token_counts *counts,
                             qk__buffer *ids, qk_error *err)
 {
@@ -367,7 +366,7 @@ static qk_status read_texts(qk__recording *r, XXH3_state_t *state, token_counts 
     return r->counts.texts > 0 ? QK_OK : qk__fail(err, QK_ERR_DEGENERATE, "there are no texts");
 }
 
-/* The width of a bucket is told, too, whoever chose it: plasticity depends on it. */
+/* The width of a bucket is told, too: plasticity depends on it. */
 static void tell_choice(const qk__recording *r)
 {
     const qk_sampler *s = &r->sampler;
@@ -394,7 +393,7 @@ static void tell_choice(const qk__recording *r)
             type, s->base_rate, smallest, size);
 }
 
-/* Of a sampler that keeps everything the rate says nothing. */
+/* A sampler that keeps all positions ignores the rate. */
 static void fill_in(qk_sampler *sampler, int64_t longest)
 {
     qk_sampler usual;
@@ -414,7 +413,7 @@ qk_status qk__survey(qk__recording *r, qk_error *err)
     if (!state)
         return qk__nomem(err);
     XXH3_128bits_reset(state);
-    qk__buffer ids = {0}; /* int64_t of every text, where a column has them */
+    qk__buffer ids = {0}; /* int64_t of each text, where a column has them */
     qk_status status = read_texts(r, state, &counts, &ids, err);
     if (status == QK_OK)
         status = warn_of_shared(r, &ids, err);

@@ -14,13 +14,13 @@ enum { MAX_LINE_BYTES = 1 << 30, BLOCK_BYTES = 1 << 18 };
 
 typedef struct jsonl_reader {
     int fd;
-    bool ended; /* nothing is left to be read */
+    bool ended; /* the end of the file was read */
     const qk__text_columns *columns;
-    qk__buffer block; /* read and, from `begin` on, not used yet */
+    qk__buffer block; /* read, and from `begin` on not yet used */
     size_t begin;
     int64_t number; /* of the line or item, from 1 */
     bool list, closed;
-    bool quoted, escaped; /* within an item, where `depth` lists and objects are open */
+    bool quoted, escaped; /* within an item, in which `depth` lists and objects are open */
     int64_t depth;
     json_t *value;
     qk__buffer name;
@@ -28,8 +28,7 @@ typedef struct jsonl_reader {
 
 /* ---- one line --------------------------------------------------------------------------- */
 
-/* Of an integer beyond 64 bits the digits count; of other numbers what Python's float() makes
- * of them: nan, inf or -inf. */
+/* An integer beyond 64 bits is taken by its digits, another number as Python's float() shows it: nan, inf or -inf. */
 static qk_status take_odd_id(const char *number, qk__buffer *name, qk__input_text *text,
                              qk_error *err)
 {
@@ -42,7 +41,7 @@ static qk_status take_odd_id(const char *number, qk__buffer *name, qk__input_tex
     return qk__buffer_printf(name, err, "%s", known);
 }
 
-/* The rules of the original for what an id may be; `name` gets it as text. */
+/* The original's rules for an id; `name` gets it as text. */
 static qk_status take_id(const json_t *id, const char *column, qk__buffer *name,
                          qk__input_text *text, qk_error *err)
 {
@@ -79,7 +78,7 @@ static qk_status take_id(const json_t *id, const char *column, qk__buffer *name,
         column);
 }
 
-/* Names the first few keys that are there. */
+/* Names the first few keys of the object. */
 static qk_status fail_no_key(json_t *object, const char *wanted, const char *option,
                              qk_error *err)
 {
@@ -174,7 +173,7 @@ static bool is_blank(const char *line, size_t size)
     return i == size;
 }
 
-/* Reads on behind what is not used yet. */
+/* Reads more, behind what is not used yet. */
 static qk_status read_block(jsonl_reader *r, qk_error *err)
 {
     ssize_t got;
@@ -194,7 +193,7 @@ static qk_status read_block(jsonl_reader *r, qk_error *err)
     return QK_OK;
 }
 
-/* The comma or bracket that ends an item of the list. */
+/* The comma or bracket behind an item of the list. */
 static const uint8_t *find_end(jsonl_reader *r, const uint8_t *p, size_t size)
 {
     for (const uint8_t *end = p + size; p < end; p++) {
@@ -213,7 +212,7 @@ static const uint8_t *find_end(jsonl_reader *r, const uint8_t *p, size_t size)
     return NULL;
 }
 
-/* A mark is passed over, and the bracket of a list. */
+/* Passes over a byte order mark, and the bracket that opens a list. */
 static qk_status begin(jsonl_reader *r, qk_error *err)
 {
     QK_TRY(read_block(r, err));
@@ -255,7 +254,7 @@ static qk_status read_line(jsonl_reader *r, const char **line, size_t *size, boo
     return QK_OK;
 }
 
-/* Blank lines are passed over, and the nothing in a list without items. */
+/* Passes over blank lines, and the nothing in a list without items. */
 static qk_status next_line(jsonl_reader *r, const char **line, size_t *size, bool *more,
                            qk_error *err)
 {

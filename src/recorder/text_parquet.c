@@ -8,12 +8,12 @@
 #include "paths/path_kind.h"
 #include "recorder/texts.h"
 
-/* Of an id as it is shown. */
+/* the longest id that is shown */
 enum { MAX_NAME = 4096 };
 
 typedef struct parquet_reader {
     qk_parquet *file;
-    qk__cursor *text, *id; /* id NULL: no such column asked for */
+    qk__cursor *text, *id; /* id NULL: no such column was asked for */
     const qk__text_columns *columns;
     qk_parquet_type id_type;
     int64_t row; /* from 1 */
@@ -31,7 +31,7 @@ static void close_reader(void *reader)
 
 enum { LIST_SIZE = 400 };
 
-/* The first columns that there are, quoted. */
+/* The names of the first columns, quoted. */
 static void list_columns(const qk_parquet *file, char list[LIST_SIZE])
 {
     enum { MAX_NAMED = 8, MAX_LETTERS = 40 };

@@ -24,16 +24,17 @@ typedef struct qk__repeat {
     uint64_t seed;
 } qk__repeat;
 
-/* One text, as a format hands it out. What the pointers point to lasts until the next call. */
+/* One text, as a format gives it. Its pointers are valid until the next call. */
 typedef struct qk__input_text {
     const char *data;
     size_t size;
     bool has_id; /* id_column was given */
     int64_t id;
-    const char *name;         /* what id_column holds, as text; "" without */
-    int64_t line;             /* or row, from 1; 0: the file is the text */
-    const char *path;         /* set by qk__texts_next */
-    const qk__repeat *repeat; /* NULL: data is the text; else it is number `number` of these */
+    const char *name; /* what id_column holds, as text; "" without */
+    int64_t line;     /* or row, from 1; 0: the whole file is the text */
+    const char *path; /* set by qk__texts_next */
+    const qk__repeat
+        *repeat; /* NULL: data is the text; else the text is number `number` of these */
     int64_t number;
 } qk__input_text;
 
@@ -42,11 +43,10 @@ typedef struct qk__text_columns {
     const char *id; /* NULL = none */
 } qk__text_columns;
 
-/* A format: opens a file, hands out its texts (*more is false behind the last), closes, also
- * what could not be opened. Path and columns last as long as the reader. Messages of next name
- * line or row, and those of CSV the file. */
+/* A format: opens a file, gives its texts (*more is false behind the last), closes, even what could not be opened.
+ * Path and columns stay valid as long as the reader. Messages of `next` name line or row, and in CSV the file. */
 typedef struct qk__text_format {
-    size_t reader_size; /* of a reader, which is zero before it is opened */
+    size_t reader_size; /* of a reader, which is zeroed before it is opened */
     qk_status (*open)(void *reader, const char *path, const qk__text_columns *columns,
                       qk_error *err);
     qk_status (*next)(void *reader, qk__input_text *text, bool *more, qk_error *err);
@@ -55,15 +55,15 @@ typedef struct qk__text_format {
 
 extern const qk__text_format qk__text_json, qk__text_csv, qk__text_parquet, qk__text_repeat;
 
-/* Whether a source of texts is one of texts that are made, and which. */
+/* Whether a source names made-up texts, and which. */
 bool qk__is_repeat(const char *source);
 QK_MUST_CHECK qk_status qk__read_repeat(const char *source, qk__repeat *repeat, qk_error *err);
-/* The first `wanted` tokens of such a text, drawn from `count` ids. */
+/* The first `wanted` tokens of a made-up text, drawn from `count` ids. */
 void qk__draw_tokens(const qk__input_text *text, const int32_t *from, size_t count,
                      int32_t *tokens, size_t wanted);
 
-/* Text and id of one line of JSON. `value` and `name` hold what text points to: a json_t to be
- * released with json_decref, and a buffer to be freed. */
+/* Text and id of one line of JSON. `value` and `name` hold what text points to: a json_t for json_decref, and a buffer
+ * to be freed. */
 struct json_t;
 QK_MUST_CHECK qk_status qk__jsonl_parse(const char *line, size_t size,
                                         const qk__text_columns *columns, struct json_t **value,
@@ -71,7 +71,7 @@ QK_MUST_CHECK qk_status qk__jsonl_parse(const char *line, size_t size,
 
 typedef struct qk__texts qk__texts;
 
-/* Settles which files there are. Errors: QK_ERR_NOT_FOUND, QK_ERR_DEGENERATE (no files). */
+/* Finds the files. Errors: QK_ERR_NOT_FOUND, QK_ERR_DEGENERATE (no files). */
 QK_MUST_CHECK qk_status qk__texts_open(qk__texts **texts, const qk_recorder_settings *settings,
                                        qk_error *err);
 /* *more is false behind the last text. A text without an id gets its number. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What rises or falls from the first layer to the last. A layer counts once, with the mean of its heads; with three or
- * more models a model's correlation counts once. Neighbouring layers resemble each other, and a row of layers that
- * wanders looks like a trend: the slope of one model has its error from the model of layers (stats/layer_model.h). */
+ * more models a model's correlation counts once. Neighbouring layers resemble each other, so layers that wander look
+ * like a trend: the error of one model's slope comes from the model of layers (stats/layer_model.h). */
 #include <math.h>
 
 #include "report/answers.h"

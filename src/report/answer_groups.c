@@ -6,7 +6,7 @@
 #include "report/answers.h"
 #include "stats/means.h"
 
-/* Heads of one group (x is 1 or 0), or of all that have one (NAN). */
+/* The heads of one group (x is 1 or 0), or with NAN the heads of both. */
 static qk__units units_of_group(qk__work *work, const qk__asked *asked, double group)
 {
     double *y = qk__work_take(work, asked->of->count + 1, sizeof *y);
@@ -19,8 +19,8 @@ static qk__units units_of_group(qk__work *work, const qk__asked *asked, double g
 
 /* The first group less the second. */
 typedef struct contrast {
-    size_t models; /* with both */
-    size_t layers; /* likewise */
+    size_t models; /* models with heads of both groups */
+    size_t layers; /* layers with heads of both groups */
     qk__estimate difference;
     qk__test test;
 } contrast;
@@ -53,8 +53,8 @@ static contrast contrast_layers(qk__units *more, const qk__units *less)
     return out;
 }
 
-/* Of pairs of one head of each group, in one model or one layer of it: the share in which the first has more, less
- * the share in which it has less. */
+/* Over pairs of one head of each group, in one model or in one of its layers: the share of pairs in which the first
+ * head has more, less the share in which it has less. */
 static double lean_of_groups(const qk__asked *asked, bool within_layers)
 {
     const qk__sample *of = asked->of;

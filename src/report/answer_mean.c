@@ -8,8 +8,8 @@
 
 /* ---- means and shares ------------------------------------------------------------------- */
 
-/* "mean over heads 0.31, mean over models 0.30, 95 % interval 0.12 to 0.31": the first is what the tables of the page
- * have. Units that are groups have no mean of their own here. Of a share: "31.0 % of heads, ...". */
+/* "mean over heads 0.31, mean over models 0.30, 95 % interval 0.12 to 0.31": the mean over heads is what the page's
+ * tables show. Where units are groups, their mean is left out. A share reads "31.0 % of heads, ...". */
 static qk__phrase mean_phrase(const qk__units *units, const qk__estimate *e, bool share)
 {
     qk__phrase out = share ? qk__phrase_of("%g%% of heads", units->mean)
@@ -26,9 +26,9 @@ static qk__phrase mean_phrase(const qk__units *units, const qk__estimate *e, boo
     return out;
 }
 
-/* The share of a layer's heads on one side stops at 0 and 1, and layers that all stop there look as if they
- * agreed by themselves. How far heads lie on that side tells how layers differ, so it is tested as well, in units of
- * the median distance; no outlier counts for more than a few. */
+/* The share of a layer's heads on one side stops at 0 and 1, so layers that all stop there seem to agree. The distance
+ * of heads from the bound shows how layers differ, so it is tested as well, in units of the median distance; no
+ * outlier counts for more than a few units. */
 static qk__test test_distances(qk__work *work, const qk__asked *asked, double bound,
                                qk__test shares)
 {
@@ -92,16 +92,16 @@ qk__answer qk__ask_mean(qk__findings *findings, const qk__question *question,
 
 enum { MOST_COMPONENTS = 64 };
 
-/* Component 0 against every other one. */
+/* Component 0 against all other components. */
 typedef struct contest {
-    size_t count; /* of tests: the components after the first, as far as tested */
-    qk__test tests[MOST_COMPONENTS]; /* of the lead over each */
-    size_t best;                     /* the one of the others with the largest mean */
-    double own, other;               /* means of component 0, and of that one */
-    qk__units lead;                  /* over that one */
+    size_t count; /* of tests: of the components after the first that are tested */
+    qk__test tests[MOST_COMPONENTS]; /* of the lead of component 0 over each */
+    size_t best;                     /* the other component with the largest mean */
+    double own, other;               /* means of component 0 and of `best` */
+    qk__units lead;                  /* of component 0 over `best` */
 } contest;
 
-/* The next component: its numbers, and by how much the first one leads. *row: where it begins. */
+/* Reads the numbers of the next component, whose rows begin at *row, and by how much component 0 leads it. */
 static void read_component(const qk__asked *asked, size_t *row, double *number, double *lead)
 {
     const qk_columns *rows = asked->of->components;
@@ -156,8 +156,8 @@ static contest compare_components(qk__work *work, const qk__asked *asked)
     return out;
 }
 
-/* First only if it leads each of the others: then all of the tests have to hold. Behind if any of the
- * others leads: which one is not known beforehand, so its p-value is multiplied. */
+/* Component 0 is first only if it leads every other component: all tests have to hold. It is behind if any other
+ * component leads: which of them is not known beforehand, so that p-value is multiplied. */
 qk__answer qk__ask_first(qk__findings *findings, const qk__question *question,
                          const qk__asked *asked)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How two numbers of heads go together within models: heads of a model are compared with each other only, whatever sets
- * models apart. With three or more models a model is a unit: its r over its heads, as Fisher's z, tested by Student's t.
- * With fewer, r is over all heads after each layer's means are taken off, and counts as many pairs as there are groups
- * of heads that share keys, less one for each layer beyond the first. */
+/* How two numbers of heads go together within models: heads are compared with heads of the same model only. With three
+ * or more models a model is a unit: its r over its heads, as Fisher's z, tested by Student's t. With fewer models r is
+ * over all heads after each layer's means are taken off, and counts as many pairs as there are groups of heads that
+ * share keys, less one for each layer beyond the first. */
 #include <math.h>
 
 #include "report/answers.h"
@@ -14,19 +14,19 @@ enum { ENOUGH_GROUPS = 4 };
 typedef struct pairs {
     double *x, *y;
     size_t count;
-    size_t groups; /* of heads that share keys */
+    size_t groups; /* groups of heads that share keys */
 } pairs;
 
 typedef struct relation {
     size_t heads;
-    double units; /* models, or groups of heads less the layers' own means */
-    double all;   /* r over all heads, models together */
+    double units; /* models, or groups of heads less the number of layers */
+    double all;   /* r over the heads of all models */
     qk__estimate r;
     qk__test test;
     qk__units of;
 } relation;
 
-/* The group that begins at `first`; returns its end. */
+/* Adds the group that begins at `first`; returns where it ends. */
 static size_t add_group(pairs *all, const qk__asked *asked, size_t first)
 {
     size_t before = all->count, end = qk__group_end(asked->of, first);
@@ -48,7 +48,7 @@ static void center_values(double *values, size_t count)
         values[i] -= qk__mean_of(&mean);
 }
 
-/* z: room for as many as there are models. */
+/* z has room for one value a model. */
 static void relate_models(relation *out, const qk__asked *asked, pairs *all, double *z)
 {
     size_t with_r = 0;
@@ -73,8 +73,8 @@ static void relate_models(relation *out, const qk__asked *asked, pairs *all, dou
     }
 }
 
-/* Layers differ, and a row of them that wanders goes along with any other: so heads are compared within
- * their layer only. A layer of one group of heads says nothing. */
+/* Layers differ, and numbers that wander from layer to layer correlate by chance: so heads are compared within their
+ * layer only. A layer with one group of heads says nothing. */
 static void relate_heads(relation *out, const qk__asked *asked, pairs *all)
 {
     size_t layers = 0;

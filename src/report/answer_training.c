@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a number goes over the checkpoints of one training run, where it turns and where its largest step is. */
+/* How a number changes over the checkpoints of one training run, where it turns and where its largest step is. */
 #include <math.h>
 
 #include "report/answers.h"
@@ -48,7 +48,7 @@ static void claim_legs(qk__findings *findings, const char *noun, const qk__curve
               largest.text);
 }
 
-/* Means with their intervals: all, or those that matter where there are many. */
+/* Means with their intervals: of all checkpoints, or where there are many of the ones that matter. */
 static void tell_means(qk__findings *findings, const qk__curve *curve, const size_t *pivots,
                        size_t legs)
 {

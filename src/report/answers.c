@@ -17,7 +17,7 @@ static qk__finding *last_finding(qk__findings *findings)
                                                          : NULL;
 }
 
-/* `adjusted` takes the second half. */
+/* The corrected p-values are in the second half. */
 static bool grow_tests(qk__tests *tests)
 {
     if (tests->count < tests->capacity)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Answers questions, a function a kind, and what these have in common: outcomes of tests, sentences, phrases.
+/* Answers to questions, a function for each kind, and what they share: outcomes of tests, sentences, phrases.
  *
  *     significance.c     intervals and tests
  *     sample.c           the numbers of heads
@@ -21,7 +21,7 @@
 /* A claim holds when its corrected p-value is at most this. */
 #define QK__LEVEL 0.05
 
-/* What is left of a test after the correction. */
+/* A test after the correction. */
 typedef struct qk__outcome {
     double p, adjusted; /* NaN: too little to test */
     int side;           /* 1, -1: it holds on that side; 0: it does not */
@@ -31,26 +31,26 @@ typedef struct qk__outcome {
 typedef struct qk__answer {
     bool any; /* false: no head has the numbers, and nothing was said */
     qk__outcome outcome;
-    double size;      /* of a relation r over all heads together */
+    double size;      /* r over all heads together, of a relation */
     qk__phrase where; /* "across 11 models" */
     qk__phrase what;  /* what '$' stands for */
     bool told;        /* the claim is made, where it holds */
 } qk__answer;
 
-/* Of the last finding: tests, and lines of evidence. */
+/* Adds tests and lines of evidence to the last finding. */
 typedef qk__answer qk__ask(qk__findings *findings, const qk__question *question,
                            const qk__asked *asked);
 qk__ask qk__ask_mean, qk__ask_first, qk__ask_groups, qk__ask_relation, qk__ask_depth,
     qk__ask_training;
 
-/* Tests are gathered, and their outcomes told, in the order of the calls: it may depend on the results
- * alone, not on an outcome. effect: how large that is which was tested (qk__finding), with its sign or without; it
- * counts where the test holds. */
+/* Tests are gathered in the order of the calls, and their outcomes are said in the same order: so the order may depend
+ * on the results, but not on an outcome. effect: how large the tested effect is (qk__finding), with or without its
+ * sign; it counts where the test holds. */
 qk__outcome qk__tested(qk__findings *findings, qk__test test, double effect);
 
 /* ---- sentences and phrases --------------------------------------------------------------- */
 
-/* Of the last finding, one line a call, by formats of qk__words. */
+/* Add one line to the last finding, by a format of qk__words. */
 void qk__claim(qk__findings *findings, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 void qk__evidence(qk__findings *findings, const char *fmt, ...)
@@ -62,7 +62,7 @@ qk__phrase qk__where(const qk__asked *asked, const qk__units *units);
 qk__phrase qk__how_many(const qk__units *units);
 /* "95 % interval 0.12 to 0.31"; "no interval" without one. */
 qk__phrase qk__interval(const qk__estimate *estimate);
-/* "NAME: " before evidence about a family or model; "". */
+/* "NAME: " before evidence about a family or model; else "". */
 qk__phrase qk__of_name(const qk__asked *asked);
 
 #endif

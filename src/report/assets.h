@@ -12,15 +12,15 @@ typedef struct qk__asset {
     const char *hash; /* "sha256-...", as a content security policy names it */
 } qk__asset;
 
-extern const qk__asset qk__asset_style;    /* assets/report.css */
-extern const qk__asset qk__asset_script;   /* assets/js, joined */
-extern const qk__asset qk__asset_chart;    /* Chart.js */
-extern const qk__asset qk__asset_top;      /* assets/top.html */
-extern const qk__asset qk__asset_first;    /* assets/first.html */
-extern const qk__asset qk__asset_findings; /* assets/findings.html */
-extern const qk__asset qk__asset_methods;  /* assets/methods.html */
-extern const qk__asset qk__asset_map;      /* assets/map.html */
-extern const qk__asset qk__asset_explorer; /* assets/explorer.html */
-extern const qk__asset qk__asset_extremes; /* assets/extremes.html */
+extern const qk__asset qk__asset_style;
+extern const qk__asset qk__asset_script; /* assets/js, joined */
+extern const qk__asset qk__asset_chart;
+extern const qk__asset qk__asset_top;
+extern const qk__asset qk__asset_first;
+extern const qk__asset qk__asset_findings;
+extern const qk__asset qk__asset_methods;
+extern const qk__asset qk__asset_map;
+extern const qk__asset qk__asset_explorer;
+extern const qk__asset qk__asset_extremes;
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "stats/means.h"
 
-/* The means of a model's groups, and its own, which is returned. series: which one of the models it is. */
+/* The means of a model's groups; returns the model's own mean. series: the number of the model. */
 static double gather_model(const qk__asked *asked, size_t model, size_t series, double bound,
                            qk__mean *all, qk__units *units)
 {

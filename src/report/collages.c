@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds the collages in the folder of figures, and those that the page has room for. */
+/* Finds the collages in the folder of figures, and chooses as many as the page has room for. */
 #include "report/collages.h"
 
 #include <stdlib.h>
@@ -39,7 +39,7 @@ static size_t collage_length(const char *file, const char *start)
     return fits ? length - 4 : 0;
 }
 
-/* The model of "KIND-SLUG"; a collage of some other name is nobody's. */
+/* The model of "KIND-SLUG"; NULL for a collage with another name. */
 static const qk__result_model *model_of(const qk__results *results, const char *name,
                                         const char *start)
 {
@@ -90,13 +90,13 @@ static qk_status list_collages(const qk__names *files, const qk__results *result
 
 /* ---- pictures --------------------------------------------------------------------------- */
 
-/* About what it takes in the page. */
+/* About as many bytes as the picture takes in the page. */
 static size_t bytes_of(const qk__buffer *picture)
 {
     return picture->size / 20 * 21;
 }
 
-/* A figure of the dark theme says so by its ground, which it begins with. */
+/* A figure of the dark theme begins with its dark background. */
 static bool is_dark(const qk__buffer *svg)
 {
     enum { HEAD = 1000 };
@@ -108,7 +108,7 @@ static bool is_dark(const qk__buffer *svg)
     return false;
 }
 
-/* The first of each kind, the second of each kind, and so on, until no more have room. */
+/* Takes the first collage of each kind, the second of each kind, and so on, until no other has room. */
 static void read_pictures(const char *folder, qk__collages *collages, size_t room)
 {
     bool any = true;

@@ -7,7 +7,7 @@
 
 enum { QK__NUM_COLLAGE_KINDS = 4 };
 
-/* Told by the beginning of their names. */
+/* The beginning of a collage's name says its kind. */
 typedef struct qk__collage_kind {
     const char *start, *title, *caption;
 } qk__collage_kind;
@@ -16,7 +16,7 @@ extern const qk__collage_kind qk__collage_kinds[QK__NUM_COLLAGE_KINDS];
 typedef struct qk__collage {
     char *name; /* without ending */
     int kind;
-    const qk__result_model *model; /* whose slug ends the name; NULL: nobody's */
+    const qk__result_model *model; /* whose slug ends the name; NULL: none */
     qk__buffer picture;            /* the SVG; empty: no room, or it cannot be read */
     bool dark;                     /* drawn on a dark ground */
 } qk__collage;
@@ -26,7 +26,7 @@ typedef struct qk__collages {
     qk__collage *items; /* by kind, then model, then name */
 } qk__collages;
 
-/* They are taken from all kinds in turn until so many bytes of a page are full. A folder that cannot be read has
+/* Takes collages from all kinds in turn until `room` bytes of the page are full. A folder that cannot be read has
  * none. */
 QK_MUST_CHECK qk_status qk__collages_find(const char *folder, const qk__results *results,
                                           size_t room, qk__collages *collages, qk_error *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A number over checkpoints: who has it, its means and intervals, changes, and where it turns. */
+/* A number over checkpoints: which heads have it, its means and intervals, its changes, and where it turns. */
 #include "report/curve.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@ static bool has_number(const qk__asked *asked, size_t model)
     return false;
 }
 
-/* Where a head is among those of another model, or the one after it; looked for from *next on. */
+/* Sets *next to the same head in another model, or to the head that would follow it; searches from *next on. */
 static bool find_head(const qk__sample *of, size_t model, size_t head, size_t *next)
 {
     size_t end = of->begin[model + 1];
@@ -28,7 +28,7 @@ static bool find_head(const qk__sample *of, size_t model, size_t head, size_t *n
            of->q_head[*next] == of->q_head[head];
 }
 
-/* Values of a head at all checkpoints; false: not all have one. */
+/* The values of a head at all checkpoints; false: some checkpoint has none. */
 static bool follow(const qk__curve *curve, const qk__asked *asked, size_t head, size_t *next,
                    double *values)
 {
@@ -41,7 +41,7 @@ static bool follow(const qk__curve *curve, const qk__asked *asked, size_t head, 
     return all;
 }
 
-/* next and own: room for as many as there are checkpoints; room: of groups. */
+/* next and own have room for all checkpoints. The rows of curve->values have room for `room` groups. */
 static void follow_heads(qk__curve *curve, const qk__asked *asked, size_t room, size_t *next,
                          double *own)
 {
@@ -66,7 +66,7 @@ static void follow_heads(qk__curve *curve, const qk__asked *asked, size_t room, 
             curve->means[m] += (own[m] - curve->means[m]) / (double)curve->heads;
         }
     }
-    for (size_t m = 1; m < curve->count; m++) /* now it is known how many groups there are */
+    for (size_t m = 1; m < curve->count; m++) /* the number of groups is known now */
         for (size_t g = 0; g < curve->groups; g++)
             curve->values[m * curve->groups + g] = curve->values[m * room + g];
 }
@@ -107,7 +107,7 @@ double qk__curve_lean(const qk__curve *curve, size_t from, size_t to)
     return qk__mean_of(&lean);
 }
 
-/* Of those differences. */
+/* The layers of those differences. */
 static qk__layers layers_of(const qk__curve *curve)
 {
     qk__layers out = {.items = curve->layers};
@@ -116,8 +116,8 @@ static qk__layers layers_of(const qk__curve *curve)
     return out;
 }
 
-/* sorted: p of all pairs in order. The k-th smallest times the pairs that are not smaller, and never less
- * than what a smaller one comes to. */
+/* Corrects the sorted p-values of all pairs: the k-th smallest is multiplied by the number of pairs that are not
+ * smaller, and is never less than a smaller one after its correction. */
 static void correct_holm(double *sorted, size_t count)
 {
     double most = 0;
@@ -138,7 +138,7 @@ static size_t first_of(const double *sorted, size_t count, double p)
     return low;
 }
 
-/* plain and holm: room for all pairs. */
+/* plain and holm have room for all pairs. */
 static void test_pairs(qk__curve *curve, double *plain, double *holm)
 {
     size_t count = curve->count, pairs = 0;
@@ -150,7 +150,7 @@ static void test_pairs(qk__curve *curve, double *plain, double *holm)
             curve->tests[i * count + j] = test;
             plain[pairs++] = test.p;
         }
-    if (pairs == 0 || isnan(plain[0])) /* too few groups: so for all pairs */
+    if (pairs == 0 || isnan(plain[0])) /* too few groups, for all pairs */
         return;
     qk__sort(plain, pairs);
     memcpy(holm, plain, pairs * sizeof *holm);
@@ -225,7 +225,7 @@ qk__test qk__curve_test_any(const qk__curve *curve, size_t *from, size_t *to)
 
 /* ---- turning points --------------------------------------------------------------------- */
 
-/* Whether it goes that way from one checkpoint to a later one, by more than chance. */
+/* Whether the number goes that way from one checkpoint to a later one, by more than chance. */
 static bool goes(const qk__curve *curve, size_t from, size_t to, int way, double level)
 {
     if (!((curve->means[to] - curve->means[from]) * way > 0))
@@ -234,7 +234,7 @@ static bool goes(const qk__curve *curve, size_t from, size_t to, int way, double
     return test.side == way && test.p <= level;
 }
 
-/* Finds where the first leg begins, how far it goes at least, and its way; 0: there is none. */
+/* Finds where the first leg begins and how far it goes at least; returns its way, 0 without a leg. */
 static int first_leg(const qk__curve *curve, double level, size_t *from, size_t *to)
 {
     size_t lowest = 0, highest = 0;

@@ -9,37 +9,37 @@
 typedef struct qk__curve {
     const qk__sample *of;
     size_t count;           /* checkpoints that have the number */
-    size_t *points;         /* [count] which models these are */
-    size_t heads, groups;   /* that have it at all of these */
+    size_t *points;         /* [count] the numbers of their models */
+    size_t heads, groups;   /* that have the number at all checkpoints */
     double *means;          /* [count] over these heads */
-    double *halves;         /* [count] of intervals, see below; NaN: none */
+    double *halves;         /* [count] of intervals; NaN: none */
     double *values;         /* [count][groups] */
     double *scratch;        /* [groups] */
     int *layer_of;          /* [groups] */
     qk__layer_mean *layers; /* scratch, [groups] */
-    qk__test *tests;        /* [count][count] of the change from one to a later one */
+    qk__test *tests; /* [count][count] of the change from one checkpoint to a later one */
 } qk__curve;
 
-/* Of checkpoints in order; count 0: nothing has the number, or memory ran out (then the work has failed).
+/* The curve over checkpoints in order. count 0: nothing has the number, or memory ran out (then the work has failed).
  *
  * Heads differ among themselves more than over training, and what they keep is no uncertainty of a
  * change. So the interval of a checkpoint is Student's after each group's mean over checkpoints is
  * taken off, its standard error times sqrt(count / (count - 1)) (Cousineau 2005, Morey 2008). */
 qk__curve qk__curve_of(qk__work *work, const qk__asked *asked);
 
-/* From one checkpoint to another, over groups or their layers: the wider interval. */
+/* The change from one checkpoint to another, over groups or over their layers: the wider interval. */
 qk__estimate qk__curve_change(const qk__curve *curve, size_t from, size_t to);
 /* The share of groups that rise from one checkpoint to another, less the share of those that fall. */
 double qk__curve_lean(const qk__curve *curve, size_t from, size_t to);
-/* The test of the change to a later checkpoint, over groups and their layers, corrected for all the pairs of checkpoints that it
- * was looked for among (Holm 1979). */
+/* The test of the change to a later checkpoint, over groups and their layers, corrected for the number of pairs of
+ * checkpoints (Holm 1979). */
 qk__test qk__curve_test(const qk__curve *curve, size_t from, size_t to);
-/* The most certain of all pairs. */
+/* The most certain test of all pairs. */
 qk__test qk__curve_test_any(const qk__curve *curve, size_t *from, size_t *to);
 
-/* Splits the curve where it turns: pivots[0] .. pivots[n] are n legs, each of which goes one way by more
- * than chance (qk__curve_test at most `level`) and turns back at its end likewise. pivots: room for
- * count. Returns n. */
+/* Splits the curve where it turns: pivots[0] .. pivots[n] bound n legs. Each leg goes one way by more than chance
+ * (qk__curve_test at most `level`), and the next leg turns back by more than chance. pivots has room for count.
+ * Returns n. */
 size_t qk__curve_legs(const qk__curve *curve, double level, size_t *pivots);
 
 #endif

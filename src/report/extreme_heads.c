@@ -11,7 +11,7 @@
 enum { MEDIAN = 2 };
 static const char *const WORDS[] = {"max", "min", "median"};
 
-/* The first head of a model in some order of a number; head_id begins with that of the model. */
+/* The first head of a model in some order of a number. */
 static const char FIRST[] =
     "WITH own AS (SELECT head_id, layer, q_head, \"%w\" AS number FROM head_numbers,"
     " (SELECT model_id FROM models WHERE model = %Q) WHERE number IS NOT NULL"
@@ -61,7 +61,7 @@ qk_status qk__extreme_heads(qk__store *tables, const char *model, qk__extremes *
 {
     const size_t numbers = sizeof NUMBERS / sizeof *NUMBERS;
     *extremes = (qk__extremes){0};
-    for (size_t f = 0; f < 2 * numbers; f++) /* max, min of each */
+    for (size_t f = 0; f < 2 * numbers; f++) /* max and min of each number */
         QK_TRY(add_one(tables, model, f / 2, f % 2, extremes, err));
     for (size_t f = 0; f < numbers && extremes->count < QK__NUM_EXTREMES; f++)
         QK_TRY(add_one(tables, model, f, MEDIAN, extremes, err));

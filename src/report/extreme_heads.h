@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The heads of a model that stand out most: those that a reader wants to see. */
+/* The heads of a model that stand out most. */
 #ifndef QK_REPORT_EXTREME_HEADS_H
 #define QK_REPORT_EXTREME_HEADS_H
 
@@ -15,9 +15,8 @@ typedef struct qk__extremes {
     char about[QK__NUM_EXTREMES][200];     /* markup: "max r_q, max bias" */
 } qk__extremes;
 
-/* The heads with the highest and the lowest r_q, r_k, bias and plasticity, as far as they have
- * numbers, each once; of the many the first QK__NUM_EXTREMES, and where they are fewer, heads with a median
- * number beside them. */
+/* The heads with the highest and the lowest r_q, r_k, bias and plasticity, as far as the model has these numbers, each
+ * head once and at most QK__NUM_EXTREMES. Where there are fewer, heads with a median number follow. */
 QK_MUST_CHECK qk_status qk__extreme_heads(qk__store *tables, const char *model,
                                           qk__extremes *extremes, qk_error *err);
 

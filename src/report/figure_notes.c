@@ -12,7 +12,7 @@
 
 /* ---- what the data say ------------------------------------------------------------------ */
 
-/* Of one model, the curves stand for the figures that compare models. */
+/* With one model, the curves stand for the figures that compare models. */
 static bool is_shown_in(const qk__finding *finding, const char *figure)
 {
     bool curves = strcmp(figure, "map-07-layer-curves") == 0;
@@ -43,8 +43,7 @@ static qk_status gather_claims(const qk__findings *findings, const char *figure,
 
 /* ---- the command ------------------------------------------------------------------------ */
 
-/* Run in the folder of the figures: where the results are the folder above it, no path is
- * needed. */
+/* The command runs in the folder of the figures: where the results are the folder above, it needs no path. */
 static qk_status put_report_command(const qk__note_places *places, const char *figure,
                                     qk__buffer *out, qk_error *err)
 {

@@ -8,13 +8,13 @@
 
 typedef struct qk__note_places {
     const qk_report_settings *settings; /* with the formats that were drawn */
-    const qk_settings_table *table;     /* of these */
+    const qk_settings_table *table;     /* of the settings */
     const char *figures, *staging;      /* where the figures go to, and where they are now */
-    size_t checkpoints;                 /* of the study; 0: not of checkpoints */
+    size_t checkpoints;                 /* of the study; 0: it has models, not checkpoints */
 } qk__note_places;
 
-/* Writes NAME.md beside every figure that was drawn: what the catalog says of it, the command
- * that draws it, and the findings that it shows. */
+/* Writes NAME.md beside every figure that was drawn: what the catalog says of the figure, the command that draws it,
+ * and the findings that the figure shows. */
 QK_MUST_CHECK qk_status qk__figure_notes_write(const qk__note_places *places,
                                                const qk__drawn_list *drawn,
                                                const qk__findings *findings, qk_error *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asks all questions, in each family or of all heads together, and concludes. */
+/* Asks all questions, in each family or of all heads together, and draws conclusions. */
 #include "report/findings.h"
 
 #include <math.h>
@@ -89,14 +89,14 @@ static qk__ask *const ASK[QK__NUM_QUESTION_KINDS] = {
     [QK__DEPTH] = qk__ask_depth,   [QK__TRAINING] = qk__ask_training,
 };
 
-/* What answers about several families or models come to. */
+/* The answers about several families or models, counted. */
 typedef struct votes {
     size_t parts, up, down, untested;
     const char *parts_of; /* "family", "model"; NULL: it was asked of all at once */
     qk__answer last;
 } votes;
 
-/* The same numbers without those of other models: those of a family, or from `first` to before `end`. */
+/* The same numbers without other models: of one family, or of the models from `first` to before `end`. */
 static qk__asked part_of(qk__work *work, const qk__asked *all, const char *family, size_t first,
                          size_t end)
 {
@@ -158,7 +158,7 @@ static void conclude_votes(qk__findings *findings, const qk__question *question,
              where_of(all, all->up + all->down).text, what);
 }
 
-/* What goes one way in families and the other way over all heads. */
+/* Tells what goes one way in families and the other way over all heads. */
 static void tell_paradox(qk__findings *findings, const qk__asked *asked, const votes *all)
 {
     double r = qk__fit_line(asked->x, asked->y, asked->of->count).r;
@@ -204,7 +204,7 @@ static void ask_families(qk__findings *findings, const qk__question *question,
     of->parts_of = "family";
 }
 
-/* Each of too few models for itself. */
+/* Asks about each model by itself, where there are too few models. */
 static void ask_models(qk__findings *findings, const qk__question *question,
                        const qk__asked *all, votes *of)
 {
@@ -224,7 +224,7 @@ static bool has_families(const qk__sample *of)
     return count > 1 && !of->checkpoints;
 }
 
-/* Of checkpoints the last one counts, but where the question is how they change. */
+/* Of checkpoints only the last one counts, except where the question is how they change. */
 static void ask(qk__findings *findings, const qk__question *question, const qk__asked *all)
 {
     const qk__sample *of = all->of;
@@ -344,7 +344,7 @@ static void forget_sentences(qk__findings *findings)
     findings->count = 0;
 }
 
-/* Corrects what was gathered, and finds the level that the correction comes to. */
+/* Corrects the gathered p-values, and finds the largest p that still holds. */
 static void correct_tests(qk__findings *findings)
 {
     qk__tests *tests = &findings->tests;
@@ -360,8 +360,8 @@ static void correct_tests(qk__findings *findings)
     tests->corrected = true;
 }
 
-/* What is said depends on the corrected p-values, and these on all findings: so everything is said
- * twice, and the first time counts for its p-values only. */
+/* What is said depends on the corrected p-values, and these depend on all findings: so all is said twice, and the
+ * first time only gathers p-values. */
 qk_status qk__findings_derive(qk__store *tables, const qk__score_choice *scores,
                               qk__findings *findings, qk_error *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looks for the rows of heads, and has them drawn. */
+/* Finds the rows of heads, and has them drawn. */
 #include "report/head_points.h"
 
 #include <stdio.h>
@@ -49,7 +49,7 @@ void qk__points_free(qk__points *points)
 
 /* ---- the capture ------------------------------------------------------------------------ */
 
-/* Texts from qk__format, NULL out of memory. */
+/* Texts come from qk__format and are NULL without memory. */
 static qk_status give_reason(qk__stage_points *of, char *why, char *command, qk_error *err)
 {
     of->why = why;
@@ -57,7 +57,7 @@ static qk_status give_reason(qk__stage_points *of, char *why, char *command, qk_
     return why && command ? QK_OK : qk__nomem(err);
 }
 
-/* Whether the file has this size, of a packed one as far as is known. */
+/* Whether the file has this size; a file inside a packed one is not looked at. */
 static bool has_size(const char *capture, const char *file, int64_t bytes)
 {
     struct stat st;
@@ -78,7 +78,7 @@ static bool is_same_manifest(const char *capture, const json_t *was)
     return same;
 }
 
-/* Its capture.json, and the sizes of its files: hashes of all rows would take longer than the page. */
+/* Compares capture.json and the sizes of files: hashes of all rows would take longer than the page. */
 static bool is_unchanged(const char *capture, const json_t *run)
 {
     size_t i;
@@ -94,8 +94,8 @@ static bool is_unchanged(const char *capture, const json_t *run)
     return true;
 }
 
-/* A manifest has the capture's path as it was given. One that is relative is looked for from here, then from each
- * of the folders that the results are in: a report is often made from another place, and whole trees are moved. */
+/* A manifest has the capture's path as it was given. A relative path is looked for from here, then from each of the
+ * folders that the results are in: a report is often made from another place, and whole folders are moved. */
 static char *find_folder(const char *capture, const char *results)
 {
     const int most_up = 3;
@@ -112,8 +112,8 @@ static char *find_folder(const char *capture, const char *results)
     return found;
 }
 
-/* Leaves a reason where the capture is not as `files` has it. get: the command that brings it, which is
- * released; again: the one that reads it anew. */
+/* Leaves a reason where the capture is not as `files` has it. get: the command that brings the capture, which is
+ * released; again: the command that reads it again. */
 static qk_status check_files(const char *capture, const char *folder, const json_t *files,
                              char *get, const char *again, qk__stage_points *of, qk_error *err)
 {
@@ -183,7 +183,7 @@ static qk_status choose_head(const page_models *all, size_t row, qk_head_set *ch
     return qk__head_set_add(chosen, (qk_head_range){layer, layer, head, head}, err);
 }
 
-/* Of this many, the extremes, and others at equal steps. */
+/* Chooses `most` heads: the extreme ones, and others at equal steps. */
 static qk_status take_some(const page_models *all, const qk__result_model *model, size_t most,
                            qk_head_set *chosen, qk_error *err)
 {
@@ -223,7 +223,7 @@ static int64_t setting(const json_t *run, const char *name)
     return json_integer_value(json_object_get(json_object_get(run, "settings"), name));
 }
 
-/* The rows that the run read, of heads of its groups: then axes are those of its numbers. */
+/* The rows that the run read: then the axes are those of its numbers. */
 static qk_scatter_settings scatter_settings(const json_t *run, const char *folder,
                                             const qk_head_set *heads, const qk_context *context)
 {
@@ -242,7 +242,7 @@ static qk_scatter_settings scatter_settings(const json_t *run, const char *folde
     return s;
 }
 
-/* What one model has. */
+/* What is drawn for one model. */
 typedef struct drawing {
     const qk_report_settings *settings;
     qk__model_points *of;
@@ -259,7 +259,7 @@ static qk_status draw_plane(const drawing *d, qk_scatter_settings s, int stage, 
     return plane->packed ? QK_OK : qk__nomem(err);
 }
 
-/* What keeps the pictures from the page, but nothing else from being made. */
+/* A failure that keeps pictures from the page stops nothing else. */
 static qk_status forgive(qk_status status, qk__stage_points *of, qk_error *err)
 {
     if (status == QK_OK || status == QK_ERR_NOMEM || status == QK_ERR_CANCELLED ||
@@ -279,7 +279,7 @@ static qk_status draw_rows(const drawing *d, const json_t *run, const char *fold
         return QK_OK;
     qk__relay relay = {.to = &d->settings->context, .held_back = QK__ALL_NOTICES};
     qk_context context = qk__relay_context(&relay);
-    context.progress = NULL; /* figures are counted, not these */
+    context.progress = NULL; /* progress counts figures, not these pictures */
     const qk_scatter_settings s = scatter_settings(run, folder, &d->of->chosen, &context);
     qk_status status = QK_OK;
     for (int p = 0; p < QK__NUM_POINT_PLANES && status == QK_OK; p++)
@@ -299,7 +299,7 @@ static qk_status draw_own(const drawing *d, const json_t *entry, qk_error *err)
     return status;
 }
 
-/* run: of compare-stages. */
+/* run: a run of compare-stages. */
 static qk_status draw_before(const drawing *d, const json_t *run, qk_error *err)
 {
     static const char AGAIN[] = "qkscope compare-stages PRE POST -o RESULTS";

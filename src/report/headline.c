@@ -90,7 +90,7 @@ const qk__headline_column qk__headline_columns[QK__NUM_HEADLINES] = {
      "slow_score_share", NULL, 0, true},
 };
 
-/* What heads add to a column, and how it is summed up. */
+/* What a head adds to a column, and how the column is summed up. */
 static qk_status put_column(const qk__headline_column *c, qk__buffer *sql, qk_error *err)
 {
     static const char *const OVER[] = {
@@ -165,8 +165,8 @@ static bool in_row(const qk__headline *row, const qk__result_model *model)
                       : !row->family || strcmp(row->family, model->family) == 0;
 }
 
-/* One row a model; one a family where a family is more than one model and not all of them; one
- * of all where there are several models. Checkpoints of one training run are not added up. */
+/* A row for each model; for each family with more than one model, where there are other families; for all models,
+ * where there are several. Checkpoints of one training run are not added up. */
 static void list_rows(const qk__results *results, qk__headlines *headlines)
 {
     for (size_t m = 0; m < results->num_models; m++)

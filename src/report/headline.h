@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The headline numbers: what the summary table has a column for, per model and per family. */
+/* The headline numbers: the columns of the summary table, per model and per family. */
 #ifndef QK_REPORT_HEADLINE_H
 #define QK_REPORT_HEADLINE_H
 
@@ -7,7 +7,7 @@
 #include "tables/tables.h"
 
 typedef enum qk__headline_kind {
-    QK__MEAN,           /* of the field over heads that have it */
+    QK__MEAN,           /* of the field, over heads that have it */
     QK__MEAN_MAGNITUDE, /* of its absolute value */
     QK__MEDIAN,
     QK__SHARE_POSITIVE,  /* share of the heads that have the field with more than 0 */
@@ -23,8 +23,8 @@ typedef struct qk__headline_column {
     const char *note;  /* what it is, in a few words */
     const char *group; /* the table it is shown in */
     qk__headline_kind kind;
-    const char *field, *other; /* of qk__fields */
-    int category;              /* of QK__SHARE_CATEGORY */
+    const char *field, *other; /* in qk__fields */
+    int category;              /* for QK__SHARE_CATEGORY */
     bool percent;              /* shown as a percentage */
 } qk__headline_column;
 
@@ -33,17 +33,17 @@ extern const qk__headline_column qk__headline_columns[QK__NUM_HEADLINES];
 
 /* A row: one model, or all heads of several models together. */
 typedef struct qk__headline {
-    const qk__result_model *model; /* NULL: of several */
+    const qk__result_model *model; /* NULL: of several models */
     const char *family;            /* NULL: of all models */
     size_t num_models, num_heads;
     double values[QK__NUM_HEADLINES]; /* NaN: no table has it */
-    size_t counts[QK__NUM_HEADLINES]; /* heads that have what it is of */
+    size_t counts[QK__NUM_HEADLINES]; /* heads that have the number */
 } qk__headline;
 
 typedef struct qk__headlines {
     size_t count;
     qk__headline *rows; /* models in order, then families in order, all of them at the end */
-    bool present[QK__NUM_HEADLINES]; /* some row has it */
+    bool present[QK__NUM_HEADLINES]; /* some row has the number */
 } qk__headlines;
 
 QK_MUST_CHECK qk_status qk__headlines_compute(const qk__results *results, qk__store *tables,

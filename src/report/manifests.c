@@ -139,7 +139,7 @@ static qk_status add_folder_runs(qk__manifests *p, const char *folder, const cha
     return QK_OK;
 }
 
-/* A model of a study; its folder is one below the study's, whatever the manifest says. */
+/* The runs of a study's model; its folder lies in the study's, whatever the manifest says. */
 static qk_status add_model_runs(qk__manifests *p, const char *study, const json_t *model,
                                 qk_error *err)
 {

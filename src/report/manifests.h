@@ -31,11 +31,11 @@ void qk__manifests_free(qk__manifests *manifests);
 const char *qk__manifests_capture(const qk__manifests *manifests, const char *name,
                                   const char *label);
 
-/* The entry of a run that read it, one that made heads.csv where there is one; NULL likewise. */
+/* The entry of a run that read this capture, if possible of one that made heads.csv; NULL: as above. */
 const json_t *qk__manifests_run(const qk__manifests *manifests, const char *name,
                                 const char *label);
 
-/* The run that compared its queries and keys before and after RoPE, the last of them; NULL: there is none. */
+/* The last run that compared its queries and keys before and after RoPE; NULL: there is none. */
 const json_t *qk__manifests_stages(const qk__manifests *manifests, const char *name,
                                    const char *label);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packs the points of each head, as finely as leaves room for all. */
+/* Packs the points of each head, as finely as the page has room for. */
 #include "report/packed_points.h"
 
 #include <stdint.h>
@@ -8,7 +8,7 @@
 
 enum { ROOM = 20000 /* bytes on the page that the points of a head take, on average */ };
 
-/* Bytes of a coordinate, and every how many-th point is there, the best first. */
+/* Bytes of a coordinate, and the step between points that are taken, the best first. */
 static const struct {
     int bytes;
     size_t step;
@@ -20,7 +20,7 @@ static uint8_t to_byte(uint16_t value)
     return (uint8_t)(((uint32_t)value * UINT8_MAX + UINT16_MAX / 2) / UINT16_MAX);
 }
 
-/* x, y (from the top), then where its position is, whose last bit is 1 for a key. */
+/* A point: x, y (from the top), then its position, whose last bit is 1 for a key. */
 static qk_status pack_cell(const qk__head_cell *cell, size_t size, qk__buffer *out,
                            qk_error *err)
 {
@@ -56,13 +56,13 @@ static qk_status pack_all(qk__points *points, size_t size, qk_error *err)
     return QK_OK;
 }
 
-/* As base64. */
+/* The bytes as base64. */
 static size_t packed_bytes(const qk__buffer *packed)
 {
     return (packed->size + 2) / 3 * 4;
 }
 
-/* Of one head; whether it has any. */
+/* Counts the points of one head; returns whether it has any. */
 static bool count_planes(qk__points *points, qk__stage_points *of, size_t i, size_t room)
 {
     bool any = false;
@@ -76,7 +76,7 @@ static bool count_planes(qk__points *points, qk__stage_points *of, size_t i, siz
     return any;
 }
 
-/* Sums up; points behind the room are dropped. */
+/* Counts all points; those beyond the room are dropped. */
 static void count_points(qk__points *points, size_t room)
 {
     points->bytes = points->shown = 0;

@@ -5,7 +5,7 @@
 
 #include "scatter/scatter.h"
 
-/* Of one model on a pair of axes. */
+/* The points of one model on a pair of axes. */
 typedef struct qk__points_plane {
     qk__head_cells cells;
     qk__buffer *packed; /* [cells.count]; empty: the cell has a reason, or there was no room */
@@ -13,13 +13,13 @@ typedef struct qk__points_plane {
 
 enum { QK__PLANE_PCA, QK__PLANE_AB, QK__NUM_POINT_PLANES };
 
-/* Of the capture that the numbers are of, and of the one before RoPE that it was compared with. */
+/* Points of the capture that the numbers come from, and of the capture before RoPE that it was compared with. */
 enum { QK__POINTS_OWN, QK__POINTS_BEFORE, QK__NUM_POINT_STAGES };
 
 typedef struct qk__stage_points {
     qk__points_plane planes[QK__NUM_POINT_PLANES];
-    char *why;     /* there are none, for this reason; else NULL */
-    char *command; /* what brings them then; NULL: nothing does */
+    char *why;     /* why there are no points; NULL: there are */
+    char *command; /* the command that brings them; NULL: none does */
 } qk__stage_points;
 
 typedef struct qk__model_points {
@@ -31,11 +31,12 @@ typedef struct qk__model_points {
 typedef struct qk__points {
     size_t num_models;
     qk__model_points *models;
-    size_t shown, bytes; /* heads with points, and what these take on the page */
+    size_t shown, bytes; /* heads with points, and the bytes of these on the page */
     int coordinate_bytes;
 } qk__points;
 
-/* With coordinates and a share of the points for which all have room, or the least: those that have none then are empty. */
+/* Chooses coordinates and a share of the points for which all heads have room. Where even the least share is too much,
+ * some heads stay empty. */
 QK_MUST_CHECK qk_status qk__points_pack(qk__points *points, qk_error *err);
 
 #endif

@@ -63,7 +63,7 @@ static const char *html_escape(char c)
                        : NULL;
 }
 
-/* How many bytes need no look: most of what is written are these. */
+/* The bytes that need no escape: most of a text. */
 static size_t plain_bytes(const char *text, const char *end)
 {
     const char *p = text;
@@ -92,7 +92,7 @@ static void put_escaped(qk__page *page, const char *text, size_t length, size_t 
     }
 }
 
-/* A byte of a format. */
+/* Writes a byte of a format. */
 static void put_own(qk__page *page, const char *c)
 {
     if (html_escape(*c))
@@ -172,7 +172,7 @@ void qk__close(qk__page *page, const char *names)
         close_one(page, names, size);
 }
 
-/* The part of a selector that is being read: what ends it, and what follows it. */
+/* Reads the next part of a selector: `part` says which, c ends it. Returns the part that follows. */
 static char put_selector(qk__page *page, char part, char c)
 {
     bool value = part == '=' || part == '[';
@@ -227,7 +227,7 @@ static bool is_open(const qk__page *page, const char *name)
     return page->depth > 0 && strcmp(page->open[page->depth - 1], name) == 0;
 }
 
-/* A character of a format; *href: it is one of the address of a link. */
+/* A character of a format; *href: it is part of the address of a link. */
 static void put_mark(qk__page *page, const char *c, bool *href)
 {
     static const char MARKS[] = "*`^~";
@@ -335,8 +335,8 @@ void qk__page_begin(qk__page *page)
     qk__open(page, "html[lang=en]");
     qk__open(page, "head");
     qk__open(page, "meta[charset=utf-8]");
-    /* Everything comes from the page itself: pictures are in it as data:, or made by its scripts (blob:) to
-     * be saved. */
+    /* Everything comes from the page itself: pictures are data: in it, or its scripts make them (blob:) to be
+     * saved. */
     qk__open(
         page,
         "meta[http-equiv=Content-Security-Policy][content=default-src 'none'; %s"

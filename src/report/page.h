@@ -7,8 +7,8 @@
  *     qk__say(page, "[#finding-%s|see there].", id);      <a href="#finding-...">see there</a>.
  *     qk__close(page, "p");                               </p>
  *
- * As with figures nothing fails at once: the first failure (memory, an element that does not close) is kept
- * in the page and what follows does nothing. */
+ * As with figures nothing fails at once: the page keeps the first failure (memory, an element that does not
+ * close), and later calls do nothing. */
 #ifndef QK_REPORT_PAGE_H
 #define QK_REPORT_PAGE_H
 
@@ -28,64 +28,64 @@ typedef struct qk__page {
     qk__buffer out;
     qk_status status;
     qk_error err;
-    size_t pictures; /* so far */
-    int depth;       /* of elements that are open */
+    size_t pictures;
+    int depth; /* of open elements */
     char open[QK__MOST_OPEN][QK__ELEMENT_NAME];
 } qk__page;
 
-/* Into a file that is finished, not committed. An element that is still open is an error. */
+/* Writes a file that is finished but not committed. An element that is still open is an error. */
 QK_MUST_CHECK qk_status qk__page_write(qk__page *page, const char *path, qk__outfile **file,
                                        qk_error *err);
 void qk__page_free(qk__page *page);
 
-/* Keeps that memory ran out elsewhere, while something for the page was made. */
+/* Notes that memory ran out while something for the page was made. */
 void qk__page_nomem(qk__page *page);
 
 /* ---- elements --------------------------------------------------------------------------- */
 
-/* An element by its name, classes, id and attributes, as a selector of CSS has them; arguments are values,
- * or parts of them. Ends at once where it is one that holds nothing (img). */
+/* An element by its name, classes, id and attributes, written like a selector of CSS; arguments are values or parts of
+ * values. An element without content (img) is closed at once. */
 void qk__open(qk__page *page, const char *selector, ...) __attribute__((format(printf, 2, 3)));
-/* Closes elements, the innermost first: "tbody table div". Others than those are an error. */
+/* Closes elements, the innermost first: "tbody table div". Other names than those of the open elements are an error. */
 void qk__close(qk__page *page, const char *names);
 /* Text, by a format of qk__words. In the format, not in its arguments: *strong*, `code`, ^small^,
  * ~sub~, {name} is isolated from the writing direction around it and cut at QK__NAME_POINTS,
  * [href|link]. */
 void qk__say(qk__page *page, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* A whole element with such text; its selector takes no arguments. */
+/* A whole element with such a text; its selector takes no arguments. */
 void qk__put(qk__page *page, const char *selector, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-/* Markup that is ours. */
+/* Markup of our own. */
 void qk__page_markup(qk__page *page, const char *markup);
 void qk__page_bytes(qk__page *page, const void *data, size_t size);
 void qk__page_asset(qk__page *page, const qk__asset *asset);
-/* An element that is written by its bytes: opened, up to and without its attributes; and whether it holds
- * something, after them. */
+/* An element that is written byte by byte: its beginning up to its attributes; then, after them, whether it has
+ * content. */
 void qk__begin_tag(qk__page *page, const char *name, size_t size);
 void qk__end_tag(qk__page *page, bool holds);
-/* A block of JSON, which is released; numbers have so many digits. NULL: memory ran out. */
+/* A block of JSON, which is released; numbers have `digits` digits. root NULL: memory ran out. */
 void qk__page_json(qk__page *page, const char *id, json_t *root, int digits);
-/* A string of such a block: what is not UTF-8 becomes U+FFFD, control characters spaces. */
+/* A string for such a block: what is not UTF-8 becomes U+FFFD, control characters spaces. */
 json_t *qk__clean_text(const char *text);
-/* What of the part of a link is not a letter, a digit or one of -._ as %XX. To free(); NULL: memory ran out. */
+/* The text as a part of a link: all but letters, digits and -._ as %XX. To free(); NULL: memory ran out. */
 char *qk__percent(const char *text);
 
 /* ---- parts of a page -------------------------------------------------------------------- */
 
-/* Up to the style sheet: what a page may do is told by `scripts`, the hashes of those that may run; ""
- * for none. <head> stays open. */
+/* The page up to the style sheet. `scripts`, the hashes of the scripts that may run, says what the page may do; "" for
+ * none. <head> stays open. */
 void qk__page_begin(qk__page *page);
-/* Its scripts, at its end. */
+/* The scripts, at the end of the page. */
 void qk__page_scripts(qk__page *page);
-/* The contents at the side: a list of links, which the caller puts between the two. */
+/* The contents at the side: a list of links, which the caller puts between the two calls. */
 void qk__page_contents_begin(qk__page *page);
 void qk__page_contents_end(qk__page *page);
-/* A section, folded under its heading, which unfolds it; a part of one, under a smaller heading, unfolded. */
+/* A section, folded under its heading, which unfolds it; a part of a section, under a smaller heading, unfolded. */
 void qk__page_section(qk__page *page, const char *id, const char *title);
 void qk__page_section_end(qk__page *page);
 void qk__page_part(qk__page *page, const char *id, const char *title);
 void qk__page_part_end(qk__page *page);
-/* A table of numbers that scrolls by itself: up to its first row of headers, and from there. */
+/* A table of numbers that scrolls by itself: before its first row of headers, and behind the table. */
 void qk__table_begin(qk__page *page, const char *caption);
 void qk__table_head(qk__page *page, const char *column);
 void qk__table_body(qk__page *page);

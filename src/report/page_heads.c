@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "schema/columns.h"
 
-/* Those of a number, as far as its table may have them. */
+/* The columns of a number, as far as its table may have them. */
 static qk_status put_field(const qk__field *field, qk__buffer *sql, qk_error *err)
 {
     static const char *const ENDINGS[] = {"", "_lo", "_hi", "_cv"};

@@ -9,19 +9,19 @@
 typedef struct qk__page_heads {
     qk_columns
         *rows; /* columns: model_id, head_id, layer, q_head, k_head, category, then numbers */
-    qk__found found; /* all of them */
+    qk__found found; /* all numbers */
     const int64_t *model, *id, *layer, *q_head;
 } qk__page_heads;
 
-/* Says first what will be asked, so that tables are read once. */
+/* Announces what will be asked, so that each table is read once. */
 QK_MUST_CHECK qk_status qk__page_heads_expect(qk__store *tables, qk_error *err);
 QK_MUST_CHECK qk_status qk__page_heads_ask(qk__store *tables, qk__page_heads *heads,
                                            qk_error *err);
 void qk__page_heads_free(qk__page_heads *heads);
 
-/* The column of that name, with this ending: "", "_lo", "_hi", "_cv"; SIZE_MAX: there is none. */
+/* The column of this name and ending: "", "_lo", "_hi", "_cv"; SIZE_MAX: there is none. */
 size_t qk__page_column(const qk__page_heads *heads, const char *name, const char *ending);
-/* Rows of one model: from *first on; how many. */
+/* The number of rows of a model, which begin at *first. */
 size_t qk__page_model(const qk__page_heads *heads, int64_t model, size_t *first);
 
 #endif

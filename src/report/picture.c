@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Puts figures into the page: those of this run as elements, other files as images. */
+/* Puts figures into the page: figures of this run as elements, other files as images. */
 #include "report/picture.h"
 
 #include <stdio.h>
@@ -20,7 +20,7 @@ static void put_plate(qk__page *page, double width, double height)
     qk__open(page, "div.sheet[style=aspect-ratio:%.0f/%.0f]", width, height);
 }
 
-/* As most of it is base64 already, only what an address cannot have is written otherwise. */
+/* Most of it is base64 already, so only characters that an address cannot have are escaped. */
 char *qk__svg_address(const qk__buffer *svg)
 {
     static const char HEX[] = "0123456789ABCDEF";

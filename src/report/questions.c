@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of questions. */
+/* The table of questions (questions.def). */
 #include "report/questions.h"
 
 #define QUERIES "the position correlation of queries on PC0"
 #define KEYS    "the size of the position correlation of keys on PC0"
 #define Y(...)  #__VA_ARGS__
 #define X(...)  .x = #__VA_ARGS__
-/* A head of another kind is in neither group, but has one. */
+/* A head of a third category is in neither group. */
 #define KINDS(a, b)                                                                            \
     .more = a, .less = b,                                                                      \
     .x = "CASE WHEN category = '" a "' THEN 1.0 WHEN category = '" b                           \

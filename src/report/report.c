@@ -112,7 +112,7 @@ static qk_status compose_page(qk__report *report, qk__page *page, qk_error *err)
     return QK_OK;
 }
 
-/* The page beside its place, in full. */
+/* The whole page, in a file beside its place. */
 static qk_status write_report_page(qk__report *report, qk_report_outcome *outcome,
                                    qk__outfile **file, qk_error *err)
 {
@@ -131,7 +131,7 @@ static qk_status write_report_page(qk__report *report, qk_report_outcome *outcom
     return status;
 }
 
-/* The page goes first and comes last: whoever finds one finds its figures. */
+/* The old page is removed first and the new one comes last: whoever finds a page finds its figures. */
 static qk_status install_report(const qk__report *report, qk__outfile **page, qk_error *err)
 {
     if (*page)
@@ -166,7 +166,7 @@ static qk_status copy_names(const qk__drawn_list *drawn, qk_report_outcome *outc
     return QK_OK;
 }
 
-/* What was drawn and what failed, for the caller. */
+/* Lists what was drawn and what failed, for the caller. */
 static qk_status count_figures(const qk__drawn_list *drawn, qk_report_outcome *outcome,
                                qk_error *err)
 {
@@ -188,7 +188,7 @@ static qk_status count_figures(const qk__drawn_list *drawn, qk_report_outcome *o
     return QK_OK;
 }
 
-/* Whether a failure of figures is theirs alone, so that the page can still be written. */
+/* Whether only the figures failed, so that the page can still be written. */
 static bool can_continue(qk_status status)
 {
     return status != QK_ERR_CANCELLED && status != QK_ERR_NOMEM;
@@ -238,7 +238,7 @@ static qk_status write_figure_notes(const qk__report *report, qk_error *err)
                : qk__figure_notes_write(&places, report->drawn, &report->findings, err);
 }
 
-/* What lies in figures/ now, for the caller. */
+/* Lists what is in figures/ now, for the caller. */
 static qk_status list_figure_files(const qk__report *report, qk_report_outcome *outcome,
                                    qk_error *err)
 {
@@ -252,7 +252,7 @@ static qk_status list_figure_files(const qk__report *report, qk_report_outcome *
     return status;
 }
 
-/* Until all is drawn and written, what was there before stays. */
+/* Until all is drawn and written, the old files stay. */
 static qk_status make_report(qk__report *report, qk_report_outcome *outcome, qk_error *err)
 {
     qk__drawn_list drawn = {0};
@@ -293,7 +293,7 @@ static qk_status list_figure_names(const qk__report *report, qk_report_outcome *
     return status;
 }
 
-/* In a hidden folder beside the places of the figures. */
+/* Draws in a hidden folder beside the places of the figures. */
 static qk_status make_staged(qk__report *report, qk_report_outcome *outcome, qk_error *err)
 {
     char *staging = NULL, *figures = qk__path_join(report->folder, "figures");
@@ -307,13 +307,13 @@ static qk_status make_staged(qk__report *report, qk_report_outcome *outcome, qk_
         qk__remove_staging(staging);
     }
     if (figures)
-        rmdir(figures); /* where there is nothing in it */
+        rmdir(figures); /* where it is empty */
     free(staging);
     free(figures);
     return status;
 }
 
-/* Also where it is told to take tables as they are. */
+/* Also with --force. */
 static qk_status check_owners(const qk__manifest *manifest, const char *folder, qk_error *err)
 {
     for (size_t i = 0; i < qk__num_tables; i++)
@@ -346,7 +346,7 @@ static qk_status list_changed(const qk_report_settings *settings, qk_report_outc
     return status;
 }
 
-/* Of an ablation that lies in the results. */
+/* Checks an ablation that lies in the results. */
 static qk_status check_ablation(const qk_report_settings *settings, qk_error *err)
 {
     qk__path folder;
@@ -359,7 +359,7 @@ static qk_status check_ablation(const qk_report_settings *settings, qk_error *er
     return status;
 }
 
-/* What figures, findings and the page ask. */
+/* Opens the tables that figures, findings and the page ask. */
 static qk_status open_tables(qk__report *report, qk_error *err)
 {
     const qk_report_settings *settings = report->settings;
@@ -374,7 +374,7 @@ static qk_status open_tables(qk__report *report, qk_error *err)
     return qk__results_read(&report->results, report->tables, settings->results, err);
 }
 
-/* A head that the results do not have is a mistake of whoever named it. */
+/* A named head that the results do not have is a mistake in the name. */
 static qk_status check_named(const qk__report *report, qk_error *err)
 {
     const qk_head_set *named = &report->settings->heads;
@@ -399,7 +399,7 @@ static qk_status check_named(const qk__report *report, qk_error *err)
                           qk__head_range_text(&named->items[i], text));
 }
 
-/* Up to the first picture. */
+/* All that comes before the first picture. */
 static qk_status begin_report(qk__report *report, qk_report_outcome *outcome, qk_error *err)
 {
     const qk_report_settings *settings = report->settings;

@@ -5,7 +5,7 @@
 
 #include <qkscope/report.h>
 
-/* qk_report_write in a folder that the caller holds, and may know not to be complete yet. */
+/* qk_report_write in a folder that the caller holds; the folder may be incomplete still. */
 QK_MUST_CHECK qk_status qk__report_make(const qk_report_settings *settings,
                                         qk_report_outcome **outcome, qk_error *err);
 

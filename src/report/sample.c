@@ -47,7 +47,7 @@ static qk_status read_tables(qk__store *tables, qk__sample *sample, qk_error *er
         "SELECT head_id, pc, 1.0 * r_q AS r_q FROM qk WHERE pc > 0 ORDER BY pc, head_id");
 }
 
-/* Where each model begins, since heads come by model. */
+/* Finds where each model begins; heads are in the order of models. */
 static qk_status find_models(qk__sample *sample, qk_error *err)
 {
     const int64_t *id = qk_columns_integers(sample->models, "model_id");

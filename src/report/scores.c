@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looks at scores of an external benchmark before anything is drawn, and pairs them with a number of the models. */
+/* Checks the scores of an external benchmark before anything is drawn, and pairs them with a number of the models. */
 #include "report/scores.h"
 
 #include <string.h>
@@ -10,7 +10,8 @@
 
 enum { LIST = 800 };
 
-/* Columns of scores; whether the metric is one; the score that is taken; models without it, and scores of others. */
+/* Columns of scores; whether the metric is a column; the score that is taken; models without a score, and scores
+ * without a model. */
 static const char ASKED[] =
     "WITH names AS (SELECT score, min(rowid) AS place FROM scores GROUP BY score),"
     " taken AS (SELECT score FROM names WHERE score = coalesce(%Q, score)"

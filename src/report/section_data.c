@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The end of the page for programs: the numbers that the explorer shows (one JSON block, column by column),
- * and the scripts. */
+/* The end of the page, for programs: the numbers that the explorer shows (one JSON block, column by column), and the
+ * scripts. */
 #include <float.h>
 #include <math.h>
 #include <stdint.h>
@@ -71,7 +71,7 @@ static json_t *categories_of(const qk__page_heads *heads)
     return list;
 }
 
-/* As a float has them, which tells more digits than the page shows in fewer bytes; NaN where a head has none. */
+/* A float has more digits than the page shows, in fewer bytes; NaN where a head has no number. */
 static bool fits_float(double value)
 {
     return isnan(value) || value == 0 || (fabs(value) >= FLT_MIN && fabs(value) <= FLT_MAX);
@@ -86,7 +86,7 @@ static void put_float(uint8_t *out, double value)
         out[i] = (uint8_t)(bits >> (8 * i));
 }
 
-/* Numbers of all heads: base64 of little-endian floats, or where a float is too small a list. */
+/* Numbers of all heads: base64 of little-endian floats, or a list where a float is too small. */
 static json_t *packed(const double *values, size_t count)
 {
     uint8_t *bytes = qk__calloc(count + 1, 4);
@@ -122,7 +122,7 @@ json_t *qk__scale_json(const qk__scale *scale)
                      qk__json_number(scale->high), "colors", colors);
 }
 
-/* How many heads have a number; their values, NaN where they have none. */
+/* Counts the heads that have a number; values are NaN where they have none. */
 static size_t read_column(const qk__page_heads *heads, size_t column, double *values)
 {
     size_t count = 0;
@@ -134,7 +134,7 @@ static size_t read_column(const qk__page_heads *heads, size_t column, double *va
     return count;
 }
 
-/* Of values, which it sorts. */
+/* The scale of values, which it sorts. */
 static json_t *scale_of(const qk__field *field, double *values, size_t count)
 {
     size_t known = 0;
@@ -146,7 +146,7 @@ static json_t *scale_of(const qk__field *field, double *values, size_t count)
     return qk__scale_json(&scale);
 }
 
-/* Intervals of a field, and what these are about where that is not its value; some field has none. */
+/* Adds the intervals of a field, and what they are about where that is not the field's value. */
 static json_t *add_intervals(json_t *entry, const qk__page_heads *heads, const qk__field *field,
                              double *values)
 {

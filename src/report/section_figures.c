@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The figures: those drawn now and collages that already lie in the folder, in report order. */
+/* The figures, in report order: those that were drawn now, and collages that are in the folder already. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,14 +12,14 @@
 #include "report/picture.h"
 
 enum {
-    MAX_BESIDE = 900,      /* a figure no wider than that has its caption beside it */
-    PAGE_BYTES = 10800000, /* what collages fill up to: a page for an e-mail */
-    LEAST_ROOM = 1000000,  /* but that much they get */
+    MAX_BESIDE = 900,      /* a figure no wider than this has its caption beside it */
+    PAGE_BYTES = 10800000, /* collages fill the page up to this: a page for an e-mail */
+    LEAST_ROOM = 1000000,  /* collages get at least this */
     REST_BYTES = 350000,   /* scripts and methods */
     HEAD_BYTES = 8,        /* of a number in the explorer's block */
 };
 
-/* One place of a family: a figure drawn now, or all collages of a kind. */
+/* A place in a family: a figure that was drawn now, or all collages of a kind. */
 typedef struct item {
     const char *name;
     const qk__drawn *drawn; /* NULL: collages */
@@ -35,7 +35,7 @@ typedef struct gallery {
     size_t count;
 } gallery;
 
-/* Where a collage belongs: the first family of its study ("pca-", "rotation-"). */
+/* Whether a collage belongs to the family, by the beginning of its name ("pca-", "rotation-"). */
 static bool belongs_to(const char *start, const qk__figure_family *family)
 {
     size_t study = strcspn(start, "-") + 1;
@@ -47,7 +47,7 @@ static bool belongs_to(const char *start, const qk__figure_family *family)
     return family == NULL;
 }
 
-/* "pca-06" of "pca-06-collage-x": what figures are ordered by. */
+/* Figures are in the order of "pca-06" in "pca-06-collage-x". */
 static int compare_items(const void *a, const void *b)
 {
     const item *x = a, *y = b;
@@ -88,7 +88,7 @@ static void collect_family(gallery *g, const qk__figure_family *family)
 
 /* ---- one figure ------------------------------------------------------------------------- */
 
-/* Where the files are. The page's script adds what can be saved from the page itself. */
+/* The names of the files. The page's script adds what can be saved from the page itself. */
 static void put_file_names(const gallery *g, const char *name)
 {
     qk__open(g->page, "p.files[data-name=%s]", name);
@@ -113,7 +113,7 @@ static void put_single(const gallery *g, const qk__drawn *drawn)
     qk__close(g->page, "figcaption figure");
 }
 
-/* One of several figures in a grid, behind its picture. */
+/* The end of one of several figures in a grid, behind its picture. */
 static void small_end(const gallery *g, const char *label, const char *name)
 {
     qk__open(g->page, "figcaption");
@@ -162,7 +162,7 @@ static void collage_figure(const gallery *g, const qk__collage *collage, const c
     free(id);
 }
 
-/* Collages of one kind: those with a picture side by side, the others by name. */
+/* The collages of a kind: those with a picture side by side, the others by name. */
 static void put_collages(const gallery *g, int kind)
 {
     const qk__collage_kind *k = &qk__collage_kinds[kind];
@@ -184,8 +184,7 @@ static void put_collages(const gallery *g, int kind)
     qk__close(g->page, "div");
 }
 
-/* Figures of one kind, one a model: one caption, small pictures side by side. Returns how
- * many. */
+/* Figures of one kind, one for each model: one caption, small pictures side by side. Returns their number. */
 static size_t put_several(const gallery *g, size_t first)
 {
     const qk__figure_kind *kind = g->items[first].drawn->kind;
@@ -225,7 +224,7 @@ static void family_figures(gallery *g, const qk__figure_family *family, size_t i
         qk__page_part_end(g->page);
 }
 
-/* Bytes that are left for collages. */
+/* The bytes that are left for collages. */
 static size_t room_for_collages(const gallery *g)
 {
     size_t used = g->page->out.size + REST_BYTES +

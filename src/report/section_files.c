@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the page carries beside what it shows: the numbers of each figure, packed, so that they
- * can be saved from a page that was sent alone; and of which model collages are. */
+/* What the page carries beside what it shows: the packed numbers of each figure, which can be saved from a page that
+ * was sent alone, and the models of collages. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@
 
 enum {
     MAX_FILE = 8 << 20, /* of numbers */
-    ROOM = 3 << 18,     /* bytes that all of them take on the page */
+    ROOM = 3 << 18,     /* bytes of all these numbers on the page */
     FLOAT_DIGITS = 7,
 };
 
@@ -32,13 +32,13 @@ static qk_status read_beside(const char *folder, const char *name, const char *e
 
 /* ---- numbers -------------------------------------------------------------------- */
 
-/* What is left of ROOM, and how large the smallest file was that did not fit: larger ones are not tried. */
+/* The rest of ROOM, and the size of the smallest file that did not fit: larger files are not tried. */
 typedef struct room {
     size_t packed, file;
 } room;
 
-/* A field of such a file, and what ends it. Numbers get the digits that those of heads have on the page, which a float
- * tells. */
+/* A field of such a file, and what ends it. Numbers get as many digits as a float holds, like the numbers of heads on
+ * the page. */
 static qk_status put_field(qk__buffer *out, const char *field, size_t size, qk_error *err)
 {
     char text[32], brief[32];
@@ -58,7 +58,7 @@ static qk_status shorten_numbers(const qk__buffer *file, qk__buffer *out, qk_err
     const char *p = (const char *)file->data, *end = p + file->size;
     for (size_t size; p < end; p += size) {
         size = 0;
-        if (*p == '"') /* a text: on to the next separator behind a quote */
+        if (*p == '"') /* a text: go on to the separator behind the closing quote */
             do
                 size++;
             while (p + size < end && p[size] != '"');
@@ -79,7 +79,7 @@ static qk_status deflate_file(const qk__buffer *file, qk__buffer *packed)
     return packed->size > 0 ? QK_OK : QK_ERR_NOMEM;
 }
 
-/* The file in zlib's format, as base64; NULL where it is not there or does not fit. */
+/* The file in zlib's format, as base64; NULL where it is absent or does not fit. */
 static char *pack_file(qk__page *page, const char *folder, const char *name, room *left)
 {
     qk__buffer file = {0}, brief = {0}, packed = {0};
@@ -106,7 +106,7 @@ static char *pack_file(qk__page *page, const char *folder, const char *name, roo
     return text;
 }
 
-/* The numbers of a figure, as far as there is room. */
+/* The numbers of a figure, if there is room. */
 static json_t *one_figure(qk__page *page, const char *folder, const char *name, room *left)
 {
     json_t *files = json_object();

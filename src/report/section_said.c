@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What sections.js puts into words: sums over heads, findings, runs and their manifest, what was not drawn. A JSON block. */
+/* The JSON block that sections.js puts into words: sums over heads, findings, runs and their manifest, what was not
+ * drawn. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +13,7 @@ enum { DIGITS = 12, MAX_ITEMS = 12, SHOWN_ITEMS = 3, MAX_DEPTH = 64 };
 
 /* ---- sums over heads -------------------------------------------------------------------- */
 
-/* One row: how far rows and texts go, and of how many heads there is which doubt. */
+/* One row: the range of rows and texts, and the number of heads for each doubt. */
 static const char SUMS[] =
     "SELECT count(*) AS heads, min(min(coalesce(n_q, n_k), coalesce(n_k, "
     "n_q))) AS rows_least, max(max(coalesce(n_q, n_k), coalesce(n_k, n_q))) AS rows_most, "
@@ -25,7 +26,7 @@ static const char SUMS[] =
     "coalesce(position_r_k, 0)) > %g) AS elsewhere, min(reservoir) AS keys_least, "
     "max(reservoir) AS keys_most FROM head_numbers";
 
-/* The rows of a statement, each an object; NaN becomes null. */
+/* The rows of a statement as objects; NaN becomes null. */
 static json_t *rows_of(const qk_columns *columns)
 {
     json_t *rows = json_array();
@@ -71,7 +72,7 @@ static json_t *lines_of(const char *text)
     return list;
 }
 
-/* [name, title] of the figures drawn under a finding's names: the first of those that there are for each model. */
+/* [name, title] of the figures drawn under a finding's names, at most the first for each model. */
 static json_t *figures_of(const qk__report *report, const qk__finding *f)
 {
     json_t *list = json_array();
@@ -104,7 +105,7 @@ static json_t *findings_of(const qk__report *report)
 
 /* ---- runs ------------------------------------------------------------------------------- */
 
-/* Long lists (of input files) by their first items and their length. */
+/* Shows long lists (of input files) by their first items and their length. */
 static void shorten_lists(qk__page *page, json_t *value, int depth)
 {
     size_t i;
@@ -123,7 +124,7 @@ static void shorten_lists(qk__page *page, json_t *value, int depth)
         shorten_lists(page, json_object_iter_value(at), depth + 1);
 }
 
-/* The text, with all digits; null: there is none that can be read. */
+/* The text with all digits; null: it cannot be read. */
 static json_t *manifest_of(qk__page *page, const qk__report *report)
 {
     json_t *root = NULL;
@@ -135,7 +136,7 @@ static json_t *manifest_of(qk__page *page, const qk__report *report)
         qk__page_nomem(page);
     if (status != QK_OK)
         return json_null();
-    json_object_del(root, "complete"); /* of a study: not before this page is written */
+    json_object_del(root, "complete"); /* of a study: false until this page is written */
     shorten_lists(page, root, 0);
     char *text = qk__json_dumps(root, JSON_INDENT(2));
     json_t *out = text ? json_string(text) : NULL;
@@ -144,7 +145,7 @@ static json_t *manifest_of(qk__page *page, const qk__report *report)
     return out;
 }
 
-/* What is said of each run, without the run itself, which may be long. */
+/* What is said of each run, without `run`, which may be long. */
 static json_t *runs_of(const qk__manifests *manifests)
 {
     size_t i;

@@ -9,7 +9,7 @@
 
 /* ---- summary tables --------------------------------------------------------------------- */
 
-/* With the number that the table is sorted by. */
+/* A cell, with the number that the table is sorted by. */
 static void cell(qk__page *page, const qk__headline_column *column, double value)
 {
     if (!isfinite(value)) {
@@ -26,7 +26,7 @@ static void cell(qk__page *page, const qk__headline_column *column, double value
     qk__close(page, "td");
 }
 
-/* Heads that have numbers of the table: with other analyses, or layers, there may be more. */
+/* Heads that have numbers of this table: other analyses, or more layers, may cover more heads. */
 static size_t count_group(const qk__headline *row, const char *group)
 {
     size_t most = 0;

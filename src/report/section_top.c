@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The document: its frame, the numbers and figures that need no scripts, and what its scripts draw the rest of. */
+/* The document: its frame, the numbers and figures that need no scripts, and the places that scripts fill. */
 #include "report/sections.h"
 
 void qk__write_document(qk__page *page, const qk__report *report)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the view of a head shows beside its numbers: pictures of its queries and keys, its components, and its
- * curves over position and distance. */
+/* What the view of a head shows beside its numbers: pictures of its queries and keys, its components, and its curves
+ * over position and distance. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -14,7 +14,7 @@ enum { DIGITS = 5 };
 
 /* ---- pictures --------------------------------------------------------------------------- */
 
-/* [x from, x to, y from, y to, points]; or why there is none, "" where the page has no room. */
+/* [x from, x to, y from, y to, points]; or why there is no picture, "" where the page has no room. */
 static json_t *picture(const qk__points_plane *plane, size_t i)
 {
     const qk__head_cell *cell = &plane->cells.items[i];
@@ -41,7 +41,7 @@ static json_t *pictures(const qk__points_plane *plane)
     return heads;
 }
 
-/* {plane: {"LAYER:HEAD": picture}}, and what there is to say of all of them. */
+/* {plane: {"LAYER:HEAD": picture}}, and what is said of all of them. */
 static json_t *model_points(const qk__model_points *of)
 {
     json_t *root = json_pack("{s:I}", "shown", (json_int_t)of->shown);
@@ -75,7 +75,7 @@ static json_t *points(const qk__report *report)
 
 /* ---- curves ----------------------------------------------------------------------------- */
 
-/* Each asks for head_id and then what is drawn, in order. */
+/* Each statement asks for head_id and then for what is drawn, in order. */
 static const struct {
     const char *name, *select;
 } CURVES[] = {
@@ -86,7 +86,7 @@ static const struct {
                 " ORDER BY head_id, position NULLS LAST, q_bucket"},
     {"scores", "SELECT head_id, distance, measured, predicted FROM score_by_distance"
                " WHERE head_id IN temp.shown ORDER BY head_id, bin"},
-    /* of the latest rows, beside what is uniform */
+    /* attention in the latest rows, beside uniform attention */
     {"attention",
      "SELECT head_id, 0.5 * (distance_first + distance_last), mass / uniform,"
      " predicted_means / uniform, predicted_rotation / uniform FROM"
@@ -102,7 +102,7 @@ qk_status qk__views_expect(qk__store *tables, qk_error *err)
     return QK_OK;
 }
 
-/* Those of rows that are of a head, from *at on: a list of numbers for each column. */
+/* The rows of a head, from *at on: a list of numbers for each column. */
 static json_t *curve_of(const qk__found *all, size_t *at, int64_t head)
 {
     while (*at < all->count && all->of->values[0][*at].integer < head)
@@ -139,7 +139,7 @@ static qk_status add_curves(const qk__report *report, size_t kind, json_t *entri
     return status;
 }
 
-/* The heads whose curves the page has: all, or where these are too many those with pictures. */
+/* The heads whose curves the page has: all, or where these are too many the heads with pictures. */
 static qk_status list_shown(const qk__report *report, qk_error *err)
 {
     const bool all = report->results->num_heads <= QK__MOST_HEADS_SHOWN;
@@ -155,7 +155,7 @@ static qk_status list_shown(const qk__report *report, qk_error *err)
     return QK_OK;
 }
 
-/* By head, in the order of the page; {} where it has none of this one. */
+/* By head, in the order of the page; {} where a head has no curve of this kind. */
 static json_t *curves(qk__page *page, const qk__report *report)
 {
     json_t *list = json_array();

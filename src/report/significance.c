@@ -101,7 +101,7 @@ qk__estimate qk__estimate_correlations(const double *z, size_t count)
 
 qk__test qk__test_mean(const double *values, size_t count, double against)
 {
-    const double rounding = 1e-12; /* of a spread against what it is of */
+    const double rounding = 1e-12; /* of a spread, as a share of the numbers it is of */
     moments m = moments_of(values, count);
     if (m.count < ENOUGH)
         return NONE;

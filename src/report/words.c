@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Words numbers and names, and puts them into formats. */
+/* Puts numbers and names into words, by formats. */
 #include "report/words.h"
 
 #include <math.h>
@@ -76,7 +76,7 @@ qk__shown qk__show_percent(double share)
     char *p = out.text + sprintf(out.text, "%s", percent < 0 ? "−" : "");
     bool whole = percent == 0 || percent == 100;
     p += print_fixed(p, 40, fabs(percent), whole ? 0 : fabs(percent) < 9.995 ? 2 : 1);
-    sprintf(p, "%s", "\xC2\xA0%"); /* a space that does not break */
+    sprintf(p, "%s", "\xC2\xA0%"); /* a non-breaking space */
     return out;
 }
 
@@ -89,7 +89,7 @@ qk__shown qk__show_count(size_t count)
 
 static qk__shown show_p_value(double p)
 {
-    const double least = 1e-300; /* below lies what is not told from 0 */
+    const double least = 1e-300; /* a smaller value shows as 0 */
     qk__shown out = {"below 10⁻³⁰⁰"};
     return p < least ? out : qk__show(p, 2);
 }
@@ -117,7 +117,7 @@ static qk__shown show_count(long long value, bool plain)
     return plain || value < 0 ? out : qk__show_count((size_t)value);
 }
 
-/* The number of a conversion, `spec` without '%'. */
+/* The number of a conversion; `spec` has no '%'. */
 static qk__shown next_number(qk__words *words, const char *spec, char kind)
 {
     const char *point = spec + strcspn(spec, ".diuegf");

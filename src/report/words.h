@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers, names and sentences for reading. Whatever the page, its findings or a comparison say goes through
- * qk__next_piece: so a number has the same digits, minus sign and unit wherever it stands. */
+/* Numbers, names and sentences for reading. All that the page, its findings or a comparison says goes through
+ * qk__next_piece: so a number has the same digits, minus sign and unit everywhere. */
 #ifndef QK_REPORT_WORDS_H
 #define QK_REPORT_WORDS_H
 
@@ -16,8 +16,8 @@ typedef struct qk__short_name {
 } qk__short_name;
 qk__short_name qk__short_name_of(const char *name);
 
-/* A number for reading: that many significant digits, no exponent between 1e-4 and 1e5, a real
- * minus sign; "1.2×10⁻⁵" beyond; "–" for NaN. */
+/* A number for reading: `digits` significant digits, no exponent between 1e-4 and 1e5, a real minus sign; "1.2×10⁻⁵"
+ * beyond; "–" for NaN. */
 typedef struct qk__shown {
     char text[64];
 } qk__shown;
@@ -52,7 +52,7 @@ typedef struct qk__word_piece {
 /* False at the end. A piece lives until the next one. */
 bool qk__next_piece(qk__words *words, qk__word_piece *piece);
 
-/* A part of a sentence; what is longer is cut. */
+/* A part of a sentence; a longer one is cut. */
 typedef struct qk__phrase {
     char text[640];
 } qk__phrase;
