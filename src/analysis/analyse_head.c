@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The analyses of one query head with the key head of its group. */
+/* The analyses of one query head with its key head. */
 #include "analysis/head_analyses.h"
 
 #include <math.h>
@@ -18,7 +18,7 @@
 
 /* ---- keys ------------------------------------------------------------------------------- */
 
-/* What the keys of a reservoir stand for, as long as buckets are those that they were chosen by. */
+/* What the keys of a reservoir stand for; known only with the buckets that chose them. */
 static qk_status weigh_keys(const qk__run *run, qk__key_data *keys, qk_error *err)
 {
     const qk__head_state *state = keys->data.state;
@@ -128,7 +128,7 @@ static qk_status run_pca(qk__run *run, int worker, qk_head_results *head,
 
 /* ---- at other lengths ------------------------------------------------------------------- */
 
-/* Of too few rows nothing is known. */
+/* Too few rows say nothing. */
 static qk_status analyse_length(const qk__run *run, const qk_moments *q, const qk_moments *k,
                                 qk_at_length *at, qk_error *err)
 {
@@ -174,7 +174,7 @@ static qk_status run_lengths(qk__run *run, int worker, qk_head_results *head,
 
 /* ---- rotation --------------------------------------------------------------------------- */
 
-/* The angles of a scan stay below this, unless a single plane needs more. */
+/* Limit on the angles of a scan, unless a single plane needs more. */
 static const int64_t MAX_SCAN_BYTES = (int64_t)64 << 20;
 
 typedef struct rotation_pass {
@@ -208,7 +208,7 @@ qk_status qk__scan_rotation(qk__run *run, int worker, const qk__head_data *q,
     return status;
 }
 
-/* The second look, in as many passes as it takes. */
+/* Reads the rows a second time, in as many passes as memory takes. */
 static qk_status scan_rows(qk__run *run, int worker, const qk__head_data *q,
                            const qk__head_data *k, qk_rotation *rotation, qk_error *err)
 {
@@ -245,8 +245,8 @@ static qk_status run_rotation(qk__run *run, int worker, qk_head_results *head,
 
 /* ---- plasticity ------------------------------------------------------------------------- */
 
-/* What the moments say of all rows, where those here are some: integers and
- * reals have room for the queries' buckets. Buckets that were cut anew have no moments. */
+/* What the moments say of all rows, where only some are here. integers and reals have room for the queries' buckets.
+ * Buckets that were cut from positions have no moments. */
 static void find_totals(const qk__run *run, const qk__head_data *q, const qk__head_data *k,
                         qk__totals *totals, int64_t *integers, double *reals)
 {
@@ -299,7 +299,7 @@ static qk_status run_plasticity(qk__run *run, int worker, qk_head_results *head,
 
 /* ---- intervals -------------------------------------------------------------------------- */
 
-/* Before the others: plasticity keeps its sums apart by these groups. */
+/* First of all: plasticity keeps its sums apart by these groups. */
 static qk_status find_groups(qk__run *run, int worker, qk_head_results *head,
                              const qk__head_data *q, const qk__key_data *k,
                              qk__head_repeats *repeats, qk_error *err)
@@ -337,8 +337,8 @@ void qk__analyse_head(qk__run *run, int worker, size_t i, const qk__head_data *q
         {qk__run_does(run, QK_ANALYSE_ROTATION), run_rotation},
         {qk__run_does(run, QK_ANALYSE_PLASTICITY), run_plasticity},
         {qk__run_does(run, QK_ANALYSE_ATTENTION),
-         qk__analyse_attention},                /* looks at the rotation */
-        {run->settings->ci > 0, run_intervals}, /* of the others, so it is last */
+         qk__analyse_attention},                /* uses the rotation */
+        {run->settings->ci > 0, run_intervals}, /* repeats the others, so it is last */
     };
     qk_head_results *head = &run->results->heads[i];
     qk__head_repeats repeats = {0};

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One run from a capture to tables: what is done in which order, and what the run as a whole
- * returns. */
+/* A run from a capture to tables: the order of its steps, and what it returns. */
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -91,7 +90,7 @@ static size_t count_led_by_long_texts(const qk_analysis_results *results)
     return found;
 }
 
-/* More than were asked for by default, and more than vectors have dimensions. */
+/* Warns of more components than the default, and of more than vectors have dimensions. */
 static void warn_of_components(qk__run *run)
 {
     const qk_pca *pca = NULL;

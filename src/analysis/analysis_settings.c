@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The settings of an analysis, each told once: the command line and its help, configuration and
- * study files, and manifests all follow from this table. */
+/* The settings of an analysis, each told once: the command line and its help, configuration and study files, and
+ * manifests follow from this table. */
 #include <qkscope/analysis.h>
 
 #include "analysis/run.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a run has attention from: sums that the capture keeps, else rows that are whole texts. */
+/* Where a run gets attention from: sums that the capture keeps, else rows that are whole texts. */
 #include "analysis/attention_source.h"
 
 #include <math.h>
@@ -18,8 +18,7 @@ static qk_status read_places(const qk__run *run, const qk_head *head, qk_rows **
     return qk_rows_next(*rows, (size_t)qk_rows_total(*rows) + 1, block, err);
 }
 
-/* Whether the first query head and the first key head have whole texts. The others are looked at when they
- * are read. */
+/* Whether the first query head and the first key head have whole texts. Other heads are checked when they are read. */
 static qk_status find_whole_texts(const qk__run *run, bool *whole, qk_error *err)
 {
     const qk_capture *capture = run->capture;
@@ -54,7 +53,7 @@ qk_status qk__find_attention(qk__run *run, qk_error *err)
         QK_TRY(qk__states_open_attention(run, err));
     if (!qk__run_does(run, QK_ANALYSE_ATTENTION) || (!some && info->has_attention))
         return QK_OK;
-    /* Every score again takes far longer than the other analyses: only where it is asked for. */
+    /* Computing every score takes far longer than the other analyses: only where it is asked for. */
     if (alone && !some && run->states.count == 0 && info->stage != QK_STAGE_PRE_ROPE)
         QK_TRY(find_whole_texts(run, &run->attention_of_rows, err));
     if (run->attention_of_rows)
@@ -82,7 +81,7 @@ double qk__attention_scale(const qk__run *run, size_t dim)
     return own > 0 ? own : 1 / sqrt((double)dim);
 }
 
-/* Predictions look at them, too, where sums are kept. */
+/* Predictions need them, too, where sums are kept. */
 bool qk__needs_rows_for_attention(const qk__run *run)
 {
     return qk__run_does(run, QK_ANALYSE_ATTENTION) && run->states.count == 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which position buckets plasticity uses. Heads of one model are compared bucket by bucket, and a
- * head's numbers must not depend on which other heads are analysed: so all heads of the capture
- * are asked, by their columns `position` and `bucket`, a hundredth of a file. */
+/* Which position buckets plasticity uses. Heads of one model are compared bucket by bucket, and a head's numbers must
+ * not depend on which other heads are analysed: so the columns `position` and `bucket` of all heads are read, a
+ * hundredth of a file. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@ enum { FEW = QK_FEW_BUCKETS, SCAN_ROWS = 4096 };
 
 /* ---- what a head holds ------------------------------------------------------------------ */
 
-/* What is known of one head, or of all. */
+/* What is known of one head, or of all heads. */
 typedef struct content {
     size_t rows, count; /* count: different buckets; FEW + 1 = too many */
     int64_t id[FEW + 1];
@@ -74,7 +74,7 @@ static qk_status find_column(qk__run *run, int worker, content *c, const qk_head
     return QK_OK;
 }
 
-/* A reservoir need not have the first and the last of all rows. */
+/* A reservoir may lack the first and the last of all rows. */
 static qk_status widen_content(qk__run *run, content *c, const qk_head *head, qk_error *err)
 {
     qk__head_state *state;
@@ -117,7 +117,7 @@ static void scan_head(void *context, size_t i, int worker)
 
 /* ---- the rule --------------------------------------------------------------------------- */
 
-/* A head that cannot be read has no say; if it is asked for, its own analysis tells why. */
+/* A head that cannot be read has no say; if it is asked for, its own analysis says why. */
 static qk_status look_at_heads(scan *s, content *all, qk_error *err)
 {
     size_t heads = qk_capture_num_heads(s->run->capture);
@@ -166,7 +166,7 @@ static qk_status find_count(qk__run *run, scan *s, qk_error *err)
     return QK_OK;
 }
 
-/* Pairs of keys within a distance: the settings' text as numbers. False: it is none. */
+/* Reads pairs of keys within a distance from the settings' text; false: it is no such text. */
 static bool read_distance(const char *text, qk_plasticity_settings *settings)
 {
     char number[32];

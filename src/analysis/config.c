@@ -34,7 +34,7 @@ static qk_status set_device(void *target, const qk__node *value, const qk__key *
                          config->settings.device);
 }
 
-/* There was another one. */
+/* No other variance is left. */
 static qk_status set_variance(void *target, const qk__node *value, const qk__key *key,
                               qk_error *err)
 {
@@ -112,7 +112,7 @@ qk_status qk_config_load(qk_config **config, const char *path, qk_error *err)
         return qk__nomem(err);
     *loaded = (qk_config){.parallel = true};
     qk_analysis_settings_default(&loaded->settings);
-    /* What the original tool does where its file is silent. */
+    /* What the original tool does where its file says nothing. */
     loaded->settings.combined = false;
     loaded->settings.output = "results";
     qk_status status = load_config(loaded, path, err);

@@ -14,9 +14,8 @@ struct qk_config {
     bool parallel;
 };
 
-/* Reads the keys of config->tree: of a table of settings, into the struct that lies `at` bytes
- * behind config; keys of the original tool, which have no settings; and `more`, whose places
- * count from config, too. */
+/* Reads the keys of config->tree: those of a table of settings, into the struct `at` bytes behind config; those of the
+ * original tool, which have no settings; and `more`, whose places count from config, too. */
 enum { QK__MAX_MORE = 8 };
 QK_MUST_CHECK qk_status qk__config_read(qk_config *config, const qk_settings_table *table,
                                         size_t at, qk__keys more, qk_error *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Giving back what a run, or a head of it, has found. */
+/* Frees the results of a run, or of a head. */
 #include <assert.h>
 #include <stdlib.h>
 

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The analyses of one query head with the key head of its group: analyse_head.c, which leads,
- * head_attention.c and intervals.c. */
+/* The analyses of one query head with its key head: analyse_head.c, which leads, head_attention.c and intervals.c. */
 #ifndef QK_ANALYSIS_HEAD_ANALYSES_H
 #define QK_ANALYSIS_HEAD_ANALYSES_H
 
 #include "analysis/head_data.h"
 #include "stats/plasticity_repeats.h"
 
-/* Everything that is read off the keys of a group once, for all its query heads. */
+/* What is computed once of a key head, for all its query heads. */
 typedef struct qk__key_data {
     qk__head_data data;
     qk__key_index *index; /* the keys by example; NULL without plasticity */
-    /* position by all dimensions; NaN where the texts are not kept */
+    /* position from all dimensions; NaN where the texts are not kept */
     qk_multiple_correlation told;
 } qk__key_data;
 
@@ -19,31 +18,30 @@ QK_MUST_CHECK qk_status qk__key_data_read(qk__run *run, int worker, const qk_hea
                                           qk__key_data *keys, qk_error *err);
 void qk__key_data_free(qk__run *run, qk__key_data *keys);
 
-/* The groups of texts that a head's numbers are computed again without, where there are intervals
- * (intervals.c), and what plasticity keeps for that. An object of zeros may be freed. */
+/* The groups of texts that intervals leave out in turn (intervals.c), and what plasticity keeps for them. An object of
+ * zeros may be freed. */
 typedef struct qk__head_repeats {
     qk__text_labels labels;
-    qk__text_parts q_parts, k_parts; /* joined, where the labels have fewer bits */
+    qk__text_parts q_parts, k_parts; /* groups are joined where labels have fewer bits */
     const qk__text_parts *q_of, *k_of;
     uint32_t *group_of_query, *group_of_key; /* of each row */
     qk__plasticity_repeats plasticity;
 } qk__head_repeats;
 
-/* Without groups after a failure, so that there is nothing to repeat. */
+/* After a failure there are no groups, so that nothing is repeated. */
 QK_MUST_CHECK qk_status qk__head_repeats_open(qk__head_repeats *repeats,
                                               const qk__text_ids *ids,
                                               const qk__head_data *queries,
                                               const qk__key_data *keys, qk_error *err);
 void qk__head_repeats_free(qk__head_repeats *repeats);
 
-/* Runs all analyses asked for and puts their results, and failures, into entry i of the
- * results. One that fails does not stop the others; where
- * run->cancelled is set, they are not whole. */
+/* Runs all analyses that are asked for and puts their results and failures into entry i of the results. A failure does
+ * not stop the others; after run->cancelled is set, results are incomplete. */
 void qk__analyse_head(qk__run *run, int worker, size_t i, const qk__head_data *queries,
                       const qk__key_data *keys);
 
-/* A second look at the rows for omega (first is 0) and for planes first .. first + count - 1 of
- * a fitted rotation. */
+/* Reads the rows a second time for omega (if first is 0) and for planes first .. first + count - 1 of a fitted
+ * rotation. */
 QK_MUST_CHECK qk_status qk__scan_rotation(qk__run *run, int worker, const qk__head_data *q,
                                           const qk__head_data *k, qk_rotation *rotation,
                                           size_t first, size_t count, qk_error *err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attention of a head: from the sums that the capture keeps, else from rows that are whole texts; and what is
- * predicted of it. docs/behaviour.md#attention */
+/* Attention of a head: from the sums that the capture keeps, else from rows that are whole texts; and its prediction.
+ * docs/behaviour.md#attention */
 #include "analysis/head_analyses.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@
 
 /* ---- predictions ------------------------------------------------------------------------ */
 
-/* The keys' drift that the mean query sees. */
+/* The drift of keys that the mean query sees. */
 static qk_status predict_by_rotation(const qk__run *run, const qk_head_results *head,
                                      const qk__head_data *q, const qk__head_data *k,
                                      double scale, double *scores, qk_attention *attention,
@@ -39,7 +39,7 @@ static qk_status predict_by_rotation(const qk__run *run, const qk_head_results *
     return QK_OK;
 }
 
-/* Mean query and key before RoPE, of rows after it, as far as the capture tells how they were turned. */
+/* Mean query and key before RoPE, from rows after it, as far as the capture says how they were turned. */
 static qk_status predict_by_means(const qk__run *run, int layer, const qk_block *q,
                                   const qk_block *k, double scale, double *scores,
                                   qk_attention *attention, qk_error *err)
@@ -86,7 +86,7 @@ static qk_status sum_rows(const qk__run *run, const qk_block *queries, const qk_
     return status;
 }
 
-/* Sums that are apart by windows of texts say nothing of texts. */
+/* Sums by windows of texts do not tell texts. */
 static void count_texts(const qk__run *run, qk_attention *attention)
 {
     attention->texts = (int64_t)qk__run_count_texts(run, (size_t)attention->texts);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading one head into moments and, where they are needed again, rows. */
+/* Reads one head into moments and, where they are needed again, rows. */
 #include "analysis/head_data.h"
 
 #include <stdio.h>
@@ -17,7 +17,7 @@
 #include "stats/key_index.h"
 #include "stats/moments.h"
 
-/* Where a row number in a message is to be looked up. */
+/* Names the file in which a message's row number counts. */
 static qk_status name_file(const qk__run *run, qk_status status, const qk_head *head,
                            qk_error *err)
 {
@@ -31,7 +31,7 @@ static qk_status name_file(const qk__run *run, qk_status status, const qk_head *
     return qk__context(err, status, "%s%s%s: column 'vector'", head->files[0], more, counted);
 }
 
-/* Pairs of keys, shapes of queries, stages, attention and intervals look at rows over and over. */
+/* Pairs of keys, shapes of queries, stages, attention and intervals use rows repeatedly. */
 static bool keeps_rows(const qk__run *run)
 {
     return qk__run_does(run, QK_ANALYSE_PLASTICITY) || qk__run_does(run, QK__ANALYSE_STAGES) ||
@@ -40,8 +40,8 @@ static bool keeps_rows(const qk__run *run)
 
 /* ---- keeping rows ----------------------------------------------------------------------- */
 
-/* Rows being collected. Room grows with the rows that arrive, since the number that a footer
- * promises is not to be trusted with memory. */
+/* Rows being collected. Room grows with the rows that arrive: the number that a footer promises is not trusted with
+ * memory. */
 typedef struct keeper {
     qk__head_data *data;
     size_t total, capacity; /* rows promised, rows there is room for */
@@ -50,7 +50,7 @@ typedef struct keeper {
 
 enum { FIRST_ROWS = 1 << 16, NUM_INTEGERS = 4 };
 
-/* Lets the sample, which is read-only to those who use it, point to the arrays. */
+/* Points the sample, which its users only read, to the arrays. */
 static void publish(keeper *k, const qk_block *block)
 {
     const int64_t *integers = k->data->integers;
@@ -121,13 +121,13 @@ static qk_status keep(keeper *k, const qk__buckets *buckets, const qk_block *blo
 typedef struct reading {
     size_t block_rows;
     bool keeping;
-    /* How sure a category is needs moments by groups of texts. Other analyses sum in the same
-     * order, so that each by itself gives the same bytes as all together. */
+    /* The probability of a category needs moments by groups of texts. Other analyses sum in the same order, so
+     * that each gives the same bytes alone as with all others. */
     bool by_text;
     const qk__text_ids *text_ids;
-    qk__buffer texts;        /* int64_t of a block's rows */
+    qk__buffer texts;        /* int64_t for each row of a block */
     bool constant;           /* all positions are equal */
-    qk_accumulator *first;   /* of first tokens; NULL: nobody asks, or it failed */
+    qk_accumulator *first;   /* of first tokens; NULL: not asked for, or it failed */
     qk__text_groups counted; /* texts, where the moments do not know them */
     qk__length_sums lengths;
 } reading;
@@ -161,7 +161,7 @@ static qk_status accumulate(reading *how, const qk_block *b, bool last, qk_accum
     return qk__add_positions(&how->first, 0, QK_FIRST_TOKENS, b, err);
 }
 
-/* Once all rows are there. */
+/* After the last row. */
 static qk_status finish_rows(const qk__run *run, qk__head_data *data, qk_error *err)
 {
     const qk_analysis_settings *s = run->settings;
@@ -228,7 +228,7 @@ static void release_texts(qk__run *run, qk__text_moments **texts)
     free(spare.memory);
 }
 
-/* The slots of a head's files, if the run lists its inputs. */
+/* The inputs of a head's files, if the run lists them. */
 static qk__input *inputs_of(const qk__run *run, const qk_head *head)
 {
     return run->inputs ? &run->inputs[run->first_input[head->index]] : NULL;
@@ -246,7 +246,7 @@ static void note_files(const qk__run *run, const qk_head *head, const qk_rows *r
     }
 }
 
-/* Told of the first ones; the run counts them all. */
+/* Notices name the first such heads; the run counts all. */
 static void note_constant(qk__run *run, const qk__head_data *data)
 {
     enum { TOLD = 3 };
@@ -260,7 +260,7 @@ static void note_constant(qk__run *run, const qk__head_data *data)
                         data->head->files[0], (long long)data->moments->count);
 }
 
-/* Opens the head's files for the columns that the run looks at. */
+/* Opens the head's files for the columns that the run uses. */
 static qk_status open_rows(qk__run *run, int worker, const qk_head *head, qk__head_data *data,
                            qk_error *err)
 {
@@ -316,7 +316,7 @@ static qk_status read_all(qk__run *run, int worker, const qk_head *head, qk__hea
     qk__buffer_free(&how.texts);
     if (status == QK_OK && how.constant && data->moments->count > 1)
         note_constant(run, data);
-    if (!qk__run_does(run, QK_ANALYSE_PCA) || run->text_ids.unknown) /* nobody asks */
+    if (!qk__run_does(run, QK_ANALYSE_PCA) || run->text_ids.unknown) /* not asked for */
         release_texts(run, &data->texts);
     qk__text_groups_free(&how.counted);
     qk__length_sums_free(&how.lengths);
@@ -325,7 +325,7 @@ static qk_status read_all(qk__run *run, int worker, const qk_head *head, qk__hea
     return status;
 }
 
-/* The rows of a reservoir, and nothing else. */
+/* Reads only the rows of a reservoir. */
 static qk_status read_reservoir(qk__run *run, int worker, const qk_head *head,
                                 qk__head_data *data, qk_error *err)
 {
@@ -343,7 +343,7 @@ static qk_status read_reservoir(qk__run *run, int worker, const qk_head *head,
     return finish_rows(run, data, err);
 }
 
-/* Moments of each group that has rows, by as many bits as intervals take. */
+/* Takes the moments of each group that has rows, by as many bits as intervals use. */
 static qk_status take_parts(qk__head_data *data, qk_error *err)
 {
     qk__head_state *state = data->state;
@@ -383,7 +383,7 @@ static qk_status take_first(const qk__run *run, qk__head_data *data, qk_error *e
     return data->first ? QK_OK : qk__nomem(err);
 }
 
-/* A head of a capture that keeps moments in place of all rows. */
+/* Reads a head of a capture that keeps moments in place of all rows. */
 static qk_status read_state(qk__run *run, int worker, const qk_head *head, qk__head_data *data,
                             qk_error *err)
 {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a run holds of one head while it analyses it: its moments, and its rows where an
- * analysis needs them again. */
+/* What a run holds of a head while it analyses it: its moments, and its rows where an analysis needs them again. */
 #ifndef QK_ANALYSIS_HEAD_DATA_H
 #define QK_ANALYSIS_HEAD_DATA_H
 
@@ -14,27 +13,26 @@ typedef struct qk__head_data {
     qk_moments *moments;
     qk_moments *first; /* of its first tokens; NULL: not asked for, or not known */
     qk_moments *below[QK_MOST_LENGTHS]; /* of rows below each of the run's lengths */
-    qk__text_moments *texts; /* not of a kind by itself; where the files tell texts */
-    size_t num_texts;        /* 0: the files do not tell */
-    qk_text_lengths lengths; /* as its rows say it */
-    qk_block rows;           /* rows is 0 unless the run keeps rows, which then lie here: */
+    qk__text_moments *texts; /* not for a kind by itself; where the files have texts */
+    size_t num_texts;        /* 0: the files do not say */
+    qk_text_lengths lengths; /* from its rows */
+    qk_block rows;           /* rows is 0 unless the run keeps rows, which are then here: */
     void *vectors;
     int64_t *integers;     /* 4 a row: all positions, then buckets, examples, windows */
-    qk__text_parts parts;  /* moments by groups of texts, with intervals only */
-    qk__head_state *state; /* what it was read from; NULL: its rows, all of them */
-    int sign;              /* of its rows as keys (qk__key_sign), 1 where nobody asks */
+    qk__text_parts parts;  /* moments by groups of texts, only with intervals */
+    qk__head_state *state; /* where its moments were read from; NULL: from all its rows */
+    int sign;              /* of its rows as keys (qk__key_sign), 1 where it is not needed */
     int64_t bytes;         /* of the head's files */
 } qk__head_data;
 
-/* Reads a head, its files once: moments, rows if the settings call for them, fingerprints. A
- * message names file and column. Warns when all positions are equal. On failure data holds
- * nothing but bytes. */
+/* Reads a head, each file once: moments, rows if the settings need them, fingerprints. A message names file and
+ * column. Warns when all positions are equal. On failure data holds nothing but bytes. */
 QK_MUST_CHECK qk_status qk__head_data_read(qk__run *run, int worker, const qk_head *head,
                                            qk__head_data *data, qk_error *err);
 void qk__head_data_free(qk__run *run, qk__head_data *data);
 
-/* Hands the head's rows (vector and position) to `see`, in order, in one block or many: from
- * memory if they were kept, else from the files once more. */
+/* Gives the head's rows (vector and position) to `see`, in order, in one block or many: from memory if they were kept,
+ * else from the files again. */
 typedef qk_status qk__see_rows_fn(void *context, const qk_block *block, qk_error *err);
 QK_MUST_CHECK qk_status qk__head_data_scan(qk__run *run, int worker, const qk__head_data *data,
                                            qk__see_rows_fn *see, void *context, qk_error *err);

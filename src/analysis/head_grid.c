@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every head of a capture: whether it is there, and its moments, of rows or as the capture keeps them. */
+/* Every head of a capture: whether it is there, and its moments, from rows or as the capture keeps them. */
 #include "analysis/head_grid.h"
 
 #include <math.h>
@@ -43,7 +43,7 @@ static const qk_head *head_at(const qk__grid *grid, qk_kind kind, size_t place, 
     return head && !head->missing ? head : NULL;
 }
 
-/* Those of the model, as far as capture.json tells, and those that are there. */
+/* Finds the heads of the model, as far as capture.json says, and those that are there. */
 static qk_status find_heads(qk__grid *grid, qk_kind kind, qk_error *err)
 {
     const qk_capture *capture = grid->run.capture;
@@ -160,7 +160,7 @@ static qk_status find_length(qk__grid *grid, const qk_head *head, qk_error *err)
     return status;
 }
 
-/* What the first head tells of all. */
+/* Takes from the first head what holds for all. */
 static qk_status look_at_first(qk__grid *grid, qk_error *err)
 {
     qk_head_id id;
@@ -182,7 +182,7 @@ qk_status qk__grid_open(qk__grid *grid, const qk_analysis_settings *settings, qk
 {
     *grid = (qk__grid){.settings = *settings};
     grid->settings.combined = groups;
-    grid->settings.analyses = 0; /* moments alone */
+    grid->settings.analyses = 0; /* only moments */
     QK_TRY(qk__run_open(&grid->run, &grid->settings, err));
     QK_TRY(check_stage(grid, stage, err));
     grid->layers = (size_t)qk_capture_num_layers(grid->run.capture);

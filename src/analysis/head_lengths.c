@@ -69,7 +69,7 @@ static int compare_ends(const void *a, const void *b)
     return (x->text > y->text) - (x->text < y->text);
 }
 
-/* One end for each text, by text. */
+/* Leaves one end for each text, in the order of texts. */
 static void merge_ends(qk__length_sums *sums)
 {
     size_t kept = 0;
@@ -91,7 +91,7 @@ static bool grow_ends(qk__length_sums *sums)
     return ends != NULL;
 }
 
-/* Rows of a text mostly follow each other; of one that comes back the ends are merged when room runs out. */
+/* Rows of a text are mostly neighbours; where a text comes back, its ends are merged when room runs out. */
 static qk_status add_end(qk__length_sums *sums, int64_t text, double tokens, qk_error *err)
 {
     qk__text_end *last = sums->num_ends > 0 ? &sums->ends[sums->num_ends - 1] : NULL;
@@ -180,7 +180,7 @@ qk_text_lengths qk__lengths_up_to(double first, double last, double mean)
 
 void qk__lengths_widen(qk_text_lengths *lengths, const qk_text_lengths *other)
 {
-    lengths->median = fmax(lengths->median, other->median); /* which takes no NaN */
+    lengths->median = fmax(lengths->median, other->median); /* fmax ignores NaN */
     lengths->least = fmax(lengths->least, other->least);
     lengths->most = fmax(lengths->most, other->most);
     lengths->position_least = fmin(lengths->position_least, other->position_least);
@@ -191,7 +191,7 @@ void qk__lengths_widen(qk_text_lengths *lengths, const qk_text_lengths *other)
         lengths->position_mean = (lengths->position_mean + other->position_mean) / 2;
 }
 
-/* Rows are a sample of a text, and may lack its end: examples.csv knows all tokens, where it tells them. */
+/* Rows are a sample of a text, and may lack its end: examples.csv may have all its tokens. */
 static qk_status set_told(const qk__text_ids *ids, qk_text_lengths *lengths, qk_error *err)
 {
     size_t count = 0;
@@ -220,6 +220,6 @@ qk_status qk__find_lengths(qk__run *run, qk_error *err)
         qk__mean_add(&mean, head->lengths.position_mean);
     }
     lengths->position_mean = qk__mean_of(&mean);
-    /* The first rows of a head may be of some texts alone. */
+    /* The first rows of a head may be of some texts only. */
     return run->settings->max_samples > 0 ? QK_OK : set_told(&run->text_ids, lengths, err);
 }

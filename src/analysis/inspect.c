@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a capture holds (qkscope inspect): its files' footers and integer columns are read, heads
- * in parallel; of the vectors only the dimension. */
+/* What a capture holds (qkscope inspect): its footers and integer columns are read, heads in parallel; of the vectors
+ * only the dimension. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,8 +40,7 @@ typedef struct job_list {
 
 /* ---- one head --------------------------------------------------------------------------- */
 
-/* What the footer of one file says; *columns loses those it does not have, where a capture
- * can be used without them. */
+/* Reads the footer of one file. *columns loses those that it lacks, where a capture can be used without them. */
 static qk_status look_at_file(qk_head_inspection *head, const qk_head *on_disk, size_t i,
                               qk_rows **reader, unsigned *columns, qk_error *err)
 {
@@ -67,8 +66,7 @@ static qk_status look_at_file(qk_head_inspection *head, const qk_head *on_disk, 
     return head->created_by ? QK_OK : qk__nomem(err);
 }
 
-/* Opening with vectors checks their column and dimension; reading is left to the next step,
- * without them. */
+/* Opening with vectors checks their column and dimension; the next step reads without them. */
 static qk_status check_vectors(qk_head_inspection *head, const qk_head *on_disk,
                                qk_rows **reader, unsigned columns, qk_error *err)
 {

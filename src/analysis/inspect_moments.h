@@ -5,12 +5,12 @@
 
 #include <qkscope/capture.h>
 
-/* Sets summed, texts and dimension; of a head without rows also positions and buckets. Its
- * layer's file is checked, and agrees with what capture.json lists. */
+/* Finds sets, texts and dimension; for a head without rows also positions and buckets. Checks its layer's file against
+ * capture.json. */
 QK_MUST_CHECK qk_status qk__inspect_moments(qk_head_inspection *head, const qk_head *on_disk,
                                             qk_error *err);
 
-/* Files of moments and their bytes. */
+/* The number of files of moments, and their bytes. */
 void qk__inspect_moments_files(qk_inspection *in, const qk_capture *capture);
 
 #endif

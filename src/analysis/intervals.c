@@ -16,7 +16,7 @@
 #include "stats/query_model.h"
 #include "stats/rotation.h"
 
-/* One head with its full analyses, and the group being left out. */
+/* A head with its full analyses, and the group that is left out. */
 typedef struct repetition {
     const qk__run *run;
     qk_head_results *full;
@@ -24,8 +24,8 @@ typedef struct repetition {
     const qk__key_index *index;
     uint64_t stream[2];
     qk__head_repeats *of;
-    qk_block queries, keys;            /* with groups, left_out set */
-    const qk_moments *q_rest, *k_rest; /* of the rows not left out */
+    qk_block queries, keys;            /* with groups, and left_out set */
+    const qk_moments *q_rest, *k_rest; /* of the rows that are not left out */
     double *scratch;                   /* [dim] */
     qk__cross_fit crossed;
     double values[QK__NUM_REPEATED][QK_MOST_GROUPS];
@@ -42,7 +42,7 @@ static void set(repetition *r, int number, double value)
     r->values[number][r->queries.left_out] = value;
 }
 
-/* PC0 of the rest, turned to the side of that of all rows; the group that is left out is seen along it. */
+/* PC0 of the rest, with the sign of PC0 of all rows; the group that is left out is projected on it. */
 static qk_status repeat_pca(repetition *r, qk_error *err)
 {
     const qk_pca *full = r->full->pca;
@@ -139,7 +139,7 @@ static qk_status repeat(repetition *r, qk_error *err)
     return QK_OK;
 }
 
-/* All rows but a part's, which may be none: then *own stays NULL. */
+/* All rows without a part; *own stays NULL if none are left. */
 static qk_status take_out(const qk_moments *all, const qk_moments *part,
                           const qk_moments **rest, qk_moments **own, qk_error *err)
 {
@@ -170,7 +170,7 @@ static qk_status leave_out(repetition *r, uint32_t g, const qk_moments *q, const
     return status;
 }
 
-/* Of errors over groups of texts, by their shares of the spread of positions. */
+/* Degrees of freedom of errors over groups of texts, by their shares of the spread of positions. */
 static double count_degrees(const qk_moments *all, const qk_moments *const *parts,
                             uint32_t count)
 {
@@ -241,7 +241,7 @@ static qk_status conclude(repetition *r, qk_head_intervals *out, qk_error *err)
 _Static_assert(QK_REPEATED == (int)QK__NUM_REPEATED && QK_NESTED == QK__BIAS - QK__R_Q_A + 1,
                "as many numbers as there are");
 
-/* Which texts a group has: by their ids, which number the texts of any list, and by what the capture says of all texts. */
+/* The texts of a group: their ids number the texts of any list, and the capture says how many texts there are. */
 static int64_t texts_of(const repetition *r, uint64_t label)
 {
     const char *all = qk_capture_get_info(r->run->capture)->texts;
@@ -334,7 +334,7 @@ qk_status qk__head_repeats_open(qk__head_repeats *repeats, const qk__text_ids *i
         return status;
     }
     repeats->plasticity.drawn.group = repeats->group_of_key;
-    /* one more: rows of texts that nobody told of */
+    /* one more group: rows of texts that are not listed */
     repeats->plasticity.drawn.groups = repeats->labels.count + 1;
     return QK_OK;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables of several folders put one behind the other: of one capture and the same settings, but of other layers
- * or heads. Rows of a head come from one folder; heads are in the order that one run gives them. */
+/* Joins the tables of several folders: of one capture and the same settings, but of different layers or heads. The
+ * rows of a head come from one folder; heads are in the order of a single run. */
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
@@ -23,10 +23,10 @@ typedef struct source {
     const char *folder;
     qk__hold hold;
     qk__manifest manifest;
-    qk__csv_reader *reader; /* of the table at hand */
+    qk__csv_reader *reader; /* of the current table */
     size_t id[2];           /* its columns of layer and head */
-    int64_t at[2];          /* those of the row at hand */
-    bool more;              /* there is a row at hand */
+    int64_t at[2];          /* layer and head of the current row */
+    bool more;              /* there is a current row */
 } source;
 
 typedef struct joining {
@@ -64,7 +64,7 @@ static int compare_heads(const int64_t a[2], const int64_t b[2])
     return a[which] < b[which] ? -1 : a[which] > b[which];
 }
 
-/* The folder with the first of the heads that are left; NULL: none is. */
+/* The folder with the first of the heads that are left; NULL: none is left. */
 static qk_status find_next(const joining *j, source **next, qk_error *err)
 {
     *next = NULL;
@@ -87,7 +87,7 @@ static char end_of(const qk__csv_reader *reader, size_t column)
     return column + 1 == qk__reader_num_columns(reader) ? '\n' : ',';
 }
 
-/* Fields of the header (qk__reader_column_name), or of the row at hand (qk__reader_text). */
+/* Fields of the header (qk__reader_column_name), or of the current row (qk__reader_text). */
 typedef const char *field_fn(const qk__csv_reader *reader, size_t column);
 static qk_status put_row(const joining *j, const qk__csv_reader *reader, field_fn *field,
                          qk_error *err)
@@ -121,7 +121,7 @@ static qk_status put_heads(const joining *j, qk_error *err)
 
 /* ---- the row of a model ----------------------------------------------------------------- */
 
-/* The sum of the numbers of heads, and a mean over all of them. */
+/* Adds up numbers of heads, and means over them. */
 static qk_status add_mean(const joining *j, size_t heads_at, size_t column, double *mean,
                           double *heads, qk_error *err)
 {
@@ -221,7 +221,7 @@ static json_t *run_of(const source *s, size_t i)
     return json_array_get(s->manifest.runs, i);
 }
 
-/* The first setting, but for which heads, that two runs do not share; NULL: none. */
+/* The first setting in which two runs differ, except which heads; NULL: none. */
 static const char *find_difference(json_t *a, json_t *b)
 {
     const char *name, *deeper;
@@ -254,7 +254,7 @@ static qk_status check_run(const source *first, const source *s, size_t i, qk_er
         else if (is != was && !json_equal(is, was))
             other = SAME[n];
     }
-    /* nothing else tells two of them apart */
+    /* nothing else distinguishes them */
     if (!other && json_is_null(json_object_get(a, "capture_json")) &&
         !json_equal(json_object_get(a, "capture"), json_object_get(b, "capture")))
         other = "capture";
@@ -265,7 +265,7 @@ static qk_status check_run(const source *first, const source *s, size_t i, qk_er
                  : QK_OK;
 }
 
-/* What is in both, once. */
+/* Joins two lists, each element once. */
 static void extend(json_t *list, json_t *more)
 {
     size_t i, k;
@@ -309,7 +309,7 @@ static void add_run(json_t *entry, json_t *more)
                       SELECTION[i]);
 }
 
-/* Run i of each folder as one, whose tables are written. */
+/* Joins run i of all folders into one, and writes its tables. */
 static qk_status join_run(joining *j, size_t i, json_t **entry, qk_error *err)
 {
     size_t t;

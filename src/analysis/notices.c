@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a run tells while it goes on: notices, progress, heads that fail and why. */
+/* What a run tells as it goes on: notices, progress, heads that fail and why. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -43,7 +43,7 @@ void qk__run_tell_choices(qk__run *run)
         results->threads, qk__moments_kernel());
 }
 
-/* With the lock. */
+/* The caller holds the lock. */
 static void tell_progress(qk__run *run)
 {
     run->told_at = qk__now();
@@ -101,7 +101,7 @@ static const char *reason_of(const qk_head_results *head)
     return head->message ? head->message : qk_status_text(head->status);
 }
 
-/* Equal but for numbers, those of heads, rows and texts. */
+/* Whether two messages are equal, except for numbers of heads, rows and texts. */
 static bool is_alike(const char *a, const char *b)
 {
     static const char NUMBER[] = "+-.0123456789";
@@ -116,8 +116,7 @@ static bool is_alike(const char *a, const char *b)
     return a[strspn(a, NUMBER)] == 0 && b[strspn(b, NUMBER)] == 0;
 }
 
-/* How many heads from `from` up to `end` failed as head i did; their names, the first few, go
- * into text. */
+/* Counts the heads from `from` up to `end` that failed like head i; text gets the names of the first few. */
 static size_t count_alike(const qk_analysis_results *results, size_t i, size_t from, size_t end,
                           char *text, size_t size)
 {
@@ -152,7 +151,7 @@ void qk__run_tell_failures(qk__run *run)
         size_t count =
             1 + count_alike(results, i, i + 1, results->num_heads, others, sizeof others);
         if (count == failed && (count == 1 || count == results->num_heads))
-            return; /* the verdict says it */
+            return; /* the verdict says so */
         qk_head_name(head->id, name);
         if (count > 1)
             qk__tell_notice(&run->context, QK_NOTICE_ERROR, "%s: %s (likewise %s)", name,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of one run use: the capture opened, what was read and written, the end. */
+/* Opens a run's capture, collects its inputs, and ends it. */
 #include "analysis/run.h"
 #include "analysis/attention_source.h"
 #include "analysis/run_states.h"
@@ -36,8 +36,8 @@ qk_status qk__run_list_inputs(qk__run *run, qk_error *err)
     return run->inputs ? QK_OK : qk__nomem(err);
 }
 
-/* What is wrong with the group size: pairs of queries with keys of others give plausible numbers, even where
- * the size fits the heads that are there. Of a dataset on the Hub the names of all files have told it. */
+/* Doubts about the group size: queries paired with keys of other groups give plausible numbers, even where the size
+ * fits the heads that are there. On the Hub the names of all files have settled it. */
 static void doubt_group(const qk__run *run, char *text, size_t size)
 {
     const qk_group *group = &run->results->group;
@@ -84,8 +84,8 @@ static qk_status settle_group(qk__run *run, qk_error *err)
     return QK_OK;
 }
 
-/* The name in the tables' model column: given, or the capture's own, or the Hub's. A folder
- * name says nothing about the model, and would make equal captures give unequal tables. */
+/* The model's name in tables: given, or from the capture, or from the Hub. The name of a folder says nothing about the
+ * model, and would give equal captures different tables. */
 static const char *model_name(const qk__run *run, bool is_folder)
 {
     const char *own = qk_capture_get_info(run->capture)->model;
@@ -116,8 +116,8 @@ static qk_status find_capture(const qk__run *run, qk_hub_place *place, qk_error 
     return qk_hub_get(&wanted, place, err);
 }
 
-/* Of a capture on the Hub the files that are here do not tell how many layers it has, and query heads
- * per key head; the names of all its files do. */
+/* The files of a capture on the Hub that were fetched do not say how many layers it has, nor query heads per key head;
+ * the names of all its files do. */
 static void take_shape(qk__run *run, const qk_hub_place *place)
 {
     const qk_capture_info *info = qk_capture_get_info(run->capture);
@@ -177,11 +177,12 @@ qk_status qk__run_open(qk__run *run, const qk_analysis_settings *settings, qk_er
         qk__run_warn(run, "%s: capture.json says that this capture was not finished",
                      qk_capture_path(run->capture));
     char names[QK_HEAD_NAME_SIZE * 10];
-    /* Of a capture on the Hub no more than was asked for is fetched. */
+    /* Of a capture on the Hub only what was asked for is fetched. */
     size_t missing =
         qk__capture_missing(run->capture, is_folder ? NULL : &settings->layers,
                             is_folder ? NULL : &settings->heads, names, sizeof names);
-    if (missing > 0 && !qk__run_does(run, QK__ANALYSE_STAGES)) /* which names them all */
+    if (missing > 0 &&
+        !qk__run_does(run, QK__ANALYSE_STAGES)) /* which names all missing heads */
         qk__run_warn(run, "%s: %zu of the %zu heads that capture.json lists are not there: %s",
                      qk_capture_path(run->capture), missing, qk_capture_num_heads(run->capture),
                      names);

@@ -4,8 +4,8 @@
  *
  * A run may be killed at any time. Before the first table moves, manifest.json says "complete":
  * false and lists the runs whose tables stay; when the last one has moved, the new manifest
- * takes its place. A table that no run in the manifest wrote is what a killed run left: the
- * next one removes it. */
+ * takes its place. A table that no run in the manifest wrote was left by a killed run: the next
+ * run removes it. */
 #define _XOPEN_SOURCE 700 /* realpath */
 #include <stdlib.h>
 #include <string.h>
@@ -24,15 +24,15 @@
 
 /* ---- what stays ------------------------------------------------------------------------- */
 
-/* The tables of one analysis go together: those that this run leaves out go, too. What
- * describes all tables is written anew. */
+/* The tables of an analysis go together, even those that this run leaves out. Files about all tables are written
+ * again. */
 static bool stays(const qk__run *run, const char *name)
 {
     const qk__table *table = qk__find_table(name);
     return table && qk__is_result(table) && !qk__is_table_of(table, run->results->contents);
 }
 
-/* Appends the entry of an earlier run with the tables it keeps; one that keeps none is gone. */
+/* Appends the entry of an earlier run with the tables that stay; without such a table the run is dropped. */
 static qk_status keep_run(qk__run *run, json_t *old, qk_error *err)
 {
     size_t i;
@@ -75,8 +75,8 @@ static bool is_owned(json_t *runs, const char *table)
              "%s: " why "; choose another folder, or --force to replace the results there",    \
              (run)->settings->output, __VA_ARGS__)
 
-/* Whether a file that an earlier run read is not that of this capture, by its size, or for the
- * first one by its contents: the others are compared when they are read anyway. */
+/* Whether a file that an earlier run read differs from this capture's, by its size, or for the first file by its
+ * contents: the others are compared when they are read. */
 static bool differs(const qk__run *run, const json_t *input, bool read)
 {
     qk__input now;
@@ -111,8 +111,7 @@ static qk_status check_inputs(const qk__run *run, const json_t *old, qk_error *e
 
 static const char FIRST_POSITION[] = "from_position";
 
-/* What the tables that stay and the new ones must have in common, so that they can be read
- * together. */
+/* The tables that stay and the new ones must fit together. */
 static qk_status check_staying(qk__run *run, const json_t *old, qk_error *err)
 {
     static const char *const SELECTION[] = {"layers", "heads", "sample_heads", "max_samples",
@@ -140,7 +139,7 @@ static qk_status check_staying(qk__run *run, const json_t *old, qk_error *err)
     return QK_OK;
 }
 
-/* Whether what a run was told to take is all that another one took. Nothing told, or 0: everything. */
+/* Whether a run's selection includes that of another run. No selection, or 0: everything. */
 static bool takes_all(const json_t *now, const json_t *was)
 {
     size_t i, j;
@@ -170,7 +169,7 @@ static json_int_t first_position(const json_t *settings)
     return json_integer_value(json_object_get(settings, FIRST_POSITION));
 }
 
-/* A look at one layer should not cost the tables of all: what is replaced must be replaced by as much. */
+/* A look at one layer should not cost the tables of all layers: new tables must cover what they replace. */
 static qk_status check_replaced(const qk__run *run, const json_t *old, qk_error *err)
 {
     static const char *const SELECTION[] = {"layers", "heads", "sample_heads", "max_samples"};
@@ -214,8 +213,8 @@ static qk_status find_result(const qk__run *run, const char **found, qk_error *e
     return QK_OK;
 }
 
-/* found: a result that was there before the manifest was read. Without a manifest nobody knows its origin, and
- * it must not be mixed with new ones. */
+/* found: a result that was there before the manifest was read. Without a manifest its origin is unknown, and it must
+ * not be mixed with new results. */
 static qk_status check_owner(qk__run *run, const char *found, qk_error *err)
 {
     const qk__manifest *before = &run->before;
@@ -240,7 +239,7 @@ static qk_status check_owner(qk__run *run, const char *found, qk_error *err)
     return QK_OK;
 }
 
-/* A head folder of a capture would become one with results in it. */
+/* Results in a head's folder of a capture would be mistaken for a part of it. */
 static qk_status check_no_head(const char *output, qk_error *err)
 {
     qk_head_id id;
@@ -273,7 +272,7 @@ static bool is_same_folder(const char *a, const char *b)
            one.st_ino == other.st_ino;
 }
 
-/* Results in the folder of a capture: the next reader would find both. */
+/* Refuses results in the folder of a capture: the next reader would find both. */
 static qk_status check_place(const qk__run *run, qk_error *err)
 {
     const char *output = run->settings->output;
@@ -313,7 +312,7 @@ qk_status qk__results_claim(qk__run *run, qk_error *err)
 
 /* ---- new tables in the place of old ones ------------------------------------------------ */
 
-/* Takes over `entry`; without one, the manifest says that the folder is not complete. */
+/* Takes `entry` over; without one, the manifest says that the folder is not complete. */
 static qk_status write_manifest(const qk__run *run, json_t *entry, qk__outfile **file,
                                 qk_error *err)
 {
@@ -333,7 +332,7 @@ static qk_status write_manifest(const qk__run *run, json_t *entry, qk__outfile *
     return qk__json_write(root, run->settings->output, QK__MANIFEST_NAME, file, err);
 }
 
-/* Since the first look at the folder the files have been read, every byte. */
+/* By now the files have been read, every byte. */
 static qk_status check_hashes(const qk__run *run, const json_t *entry, qk_error *err)
 {
     const char *file;
@@ -357,7 +356,7 @@ static qk_status remove_stale(const void *context, qk_error *err)
     return QK_OK;
 }
 
-/* Nothing takes its place before everything is written: a full disk leaves the old results. */
+/* Nothing takes its place before all is written: a full disk leaves the old results. */
 qk_status qk__results_commit(qk__run *run, qk_error *err)
 {
     qk__outfile *file, *mark;

@@ -34,7 +34,7 @@ static json_t *list_analyses(unsigned analyses)
     return array;
 }
 
-/* Settings of analyses that were not asked for are left out. */
+/* Leaves out the settings of analyses that were not asked for. */
 json_t *qk__describe_settings(const qk_analysis_settings *s)
 {
     json_t *root = qk__json_set(json_object(), "analyses", list_analyses(s->analyses));
@@ -171,7 +171,7 @@ json_t *qk__describe_group(const qk_group *group)
                      group->num_consistent);
 }
 
-/* Those that plasticity used, where it was asked for. */
+/* The buckets of plasticity, where it was asked for. */
 static json_t *describe_buckets(const qk__run *run)
 {
     const qk__buckets *b = &run->buckets;

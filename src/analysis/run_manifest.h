@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What manifest.json says of a run, and parts of it for whoever compares a run with an earlier
- * one. NULL when out of memory. */
+/* What manifest.json says of a run, and parts of it for comparisons with an earlier run. NULL when out of memory. */
 #ifndef QK_ANALYSIS_RUN_MANIFEST_H
 #define QK_ANALYSIS_RUN_MANIFEST_H
 
@@ -16,13 +15,12 @@ json_t *qk__describe_settings(const qk_analysis_settings *settings);
 json_t *qk__describe_group(const qk_group *group);
 /* "capture_json": null where there is none */
 json_t *qk__describe_capture_json(const qk__run *run);
-/* "file" of an entry of "inputs": path relative to the capture, so that the list does not
- * depend on where it lies; of a packed file "l00q/data.parquet#3", the part of head 3. A new string,
- * NULL when out of memory. */
+/* "file" of an entry of "inputs": its path relative to the capture, so that the list does not depend on where that is;
+ * of a packed file "l00q/data.parquet#3", the part of head 3. A new string, NULL when out of memory. */
 char *qk__input_name(const qk__run *run, const qk__input *input);
 /* The file of this name in the run's capture; false: there is none. */
 bool qk__input_find(const qk__run *run, const char *name, qk__input *input);
-/* Size and, if asked for, fingerprint of it as it is now. */
+/* Its current size and, if asked for, fingerprint. */
 QK_MUST_CHECK qk_status qk__input_print(const qk__input *input, bool hash,
                                         qk__file_print *print);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A capture before RoPE beside the one after it: opening the two, head by head, the verdict.
- * The run is that of the capture after RoPE; the other one only lends its files. */
+/* Captures before and after RoPE side by side: opens both, goes head by head, gives the verdict. The run is that of
+ * the capture after RoPE; the other run only lends its files. */
 #include "analysis/stages.h"
 #include "analysis/head_lengths.h"
 
@@ -59,8 +59,8 @@ void qk_stages_results_free(qk_stages_results **results)
 
 /* ---- the two captures ------------------------------------------------------------------- */
 
-/* What a capture without its capture.json lacks: the frequencies after RoPE, and a name that
- * shows that the two belong together. */
+/* What a capture without its capture.json lacks: the frequencies after RoPE, and a name that shows that both belong
+ * together. */
 static qk_status check_manifests(const stages *c, qk_error *err)
 {
     const char *after_path = qk_capture_path(c->run.capture);
@@ -80,7 +80,7 @@ static qk_status check_manifests(const stages *c, qk_error *err)
     return QK_OK;
 }
 
-/* The same model, each the stage that it is given for. */
+/* Both are of the same model, and each of its own stage. */
 static qk_status check_captures(const stages *c, qk_error *err)
 {
     const qk__run *run = &c->run, *before = &c->before;
@@ -134,8 +134,8 @@ static qk_status open_captures(stages *c, const qk_stages_settings *settings,
     bool one = !settings->after;
     QK_TRY(open_side(&c->run, &input[0], one ? settings->before : settings->after,
                      one ? "post" : NULL, err));
-    input[1].context = c->run.context; /* what it tells goes out with what this one tells */
-    input[1].combined = false; /* the group size is that of the other side, which told of it */
+    input[1].context = c->run.context; /* its notices go through this run */
+    input[1].combined = false; /* the other side gives the group size, and has told of it */
     QK_TRY(open_side(&c->before, &input[1], settings->before, one ? "pre" : NULL, err));
     input[1].combined = true;
     c->run.before_rope = &c->before;
@@ -146,7 +146,7 @@ static qk_status open_captures(stages *c, const qk_stages_settings *settings,
 
 /* ---- heads ------------------------------------------------------------------------------ */
 
-/* Heads of either capture, in order. */
+/* The heads of either capture, in order. */
 static qk_status choose_heads(stages *c, qk_error *err)
 {
     qk__targets a = {0}, b = {0};
@@ -183,7 +183,7 @@ static bool is_there(const qk__run *run, qk_head_id id)
     return head && !head->missing;
 }
 
-/* Where a head is not: NULL if both have it. */
+/* The run whose capture lacks the head; NULL: both have it. */
 static const qk__run *lacks(const stages *c, qk_head_id id)
 {
     if (!is_there(&c->run, id))
@@ -214,8 +214,7 @@ static bool turns(const stages *c, int layer)
     return false;
 }
 
-/* Whether a head can be analysed; one that is not in both captures is told of, one of a layer
- * without RoPE is counted. */
+/* Whether a head can be analysed. A head that one capture lacks is told of, a head of a layer without RoPE is counted. */
 static bool is_ready(stages *c, size_t i)
 {
     qk_head_results *head = &c->run.results->heads[i];
@@ -317,8 +316,8 @@ static void run_group(void *context, size_t g, int worker)
     qk__stage_keys_free(&c->run, &keys);
 }
 
-/* Whether the keys of a group turn as capture.json says; `err` says how they do not. Those that
- * cannot be read say nothing against it. */
+/* Whether the keys of a group turn as capture.json says; else `err` says how they do. Keys that cannot be read do not
+ * count. */
 static bool is_turned(stages *c, size_t group, qk_error *err)
 {
     qk__stage_keys keys;
@@ -331,8 +330,8 @@ static bool is_turned(stages *c, size_t group, qk_error *err)
     return status == QK_OK || !keys.not_turned;
 }
 
-/* Where capture.json does not say how rows turn, they do so in no head: some are asked before
- * all are read. One that is well is enough to go on, as the others may be damaged. */
+/* If capture.json does not say how rows turn, no head turns as expected: so some heads are tried before all are read.
+ * One good head is enough to go on, since the others may be damaged. */
 static qk_status check_some(stages *c, qk_error *err)
 {
     enum { MOST = 3 };
@@ -401,7 +400,7 @@ static qk_status run_all(stages *c, qk_error *err)
     return verdict;
 }
 
-/* The run's inputs are of one analysis, with rows kept, and nothing else. */
+/* The settings of one side: a single analysis, with rows kept. */
 static qk_analysis_settings side_of(const qk_stages_settings *settings)
 {
     qk_analysis_settings input = settings->input;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a run reads of the moments that a capture keeps. */
+/* What a run reads from the moments that a capture keeps. */
 #include "analysis/run_states.h"
 
 #include <string.h>
@@ -25,8 +25,8 @@ static qk_status refuse(const qk__run *run, const char *what, qk_error *err)
                     qk_capture_path(run->capture), kept_of(run), what);
 }
 
-/* First positions can be left out where their moments are apart. A reservoir's rows stand for all rows of
- * their buckets. */
+/* First positions can be left out where their moments are apart. The rows of a reservoir stand for all rows of their
+ * buckets. */
 static qk_status check_first(const qk__run *run, qk_error *err)
 {
     const int64_t from = run->settings->from_position;
@@ -68,7 +68,7 @@ static qk_status check_rows(const qk__run *run, qk_error *err)
     return QK_OK;
 }
 
-/* The settings that are left, of which the run then is. */
+/* From now on the run has the settings that are left. */
 static void adapt(qk__run *run)
 {
     qk_analysis_settings *s = &run->adapted;
@@ -120,7 +120,7 @@ bool qk__states_need_rows(const qk__run *run)
 
 /* ---- layers ----------------------------------------------------------------------------- */
 
-/* Adds those of a folder of sums. */
+/* Adds the layers in a folder of sums. */
 static qk_status list_layers(qk__run *run, const char *folder, qk_error *err)
 {
     qk__states *states = &run->states;
@@ -166,7 +166,7 @@ qk_status qk__states_open_attention(qk__run *run, qk_error *err)
 
 /* ---- a head ----------------------------------------------------------------------------- */
 
-/* Sums of other texts, of another model or made with other settings look like these. */
+/* Sums of other texts, of another model or with other settings look like these. */
 static qk_status check_capture(const qk__run *run, const qk__state_layer *layer, qk_error *err)
 {
     const char *is = qk_capture_get_info(run->capture)->fingerprint;
@@ -179,7 +179,7 @@ static qk_status check_capture(const qk__run *run, const qk__state_layer *layer,
                     layer->path);
 }
 
-/* Notes the file among the run's inputs, which are not listed yet while buckets are settled. */
+/* Adds the file to the run's inputs, which do not exist yet while buckets are chosen. */
 static qk_status open_layer(qk__run *run, qk__state_layer *layer, qk_error *err)
 {
     const size_t i = (size_t)(layer - run->states.layers);
@@ -200,7 +200,7 @@ static qk_status open_layer(qk__run *run, qk__state_layer *layer, qk_error *err)
     return status;
 }
 
-/* From entry i of the layers on. */
+/* Searches from entry i of the layers on. */
 static qk_status find_layer(qk__run *run, const qk_head *head, size_t i,
                             qk__state_layer **found, qk_error *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which heads of a capture a run looks at. */
+/* Which heads of a capture a run analyses. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -17,7 +17,7 @@ static bool is_wanted(const qk_analysis_settings *settings, qk_kinds kinds, qk_h
            qk_head_set_has(&settings->heads, id.layer, id.head);
 }
 
-/* By layer, head and the letter of the kind: keys before queries, as the original tool has it. */
+/* By layer, head and the letter of the kind: keys before queries, as in the original tool. */
 static int compare_ids(const void *a, const void *b)
 {
     const qk_head_id *x = a, *y = b;
@@ -26,8 +26,7 @@ static int compare_ids(const void *a, const void *b)
     return (x->kind == QK_QUERY) - (y->kind == QK_QUERY);
 }
 
-/* Draws as the original tool does: random.Random(seed).sample of the ordered list, put back
- * in order. */
+/* Draws as the original tool does: random.Random(seed).sample of the ordered list, put back in order. */
 static qk_status sample(const qk_analysis_settings *settings, qk__targets *targets,
                         qk_error *err)
 {
@@ -80,7 +79,7 @@ static bool has_any(const qk__run *run, const qk_head_range *range)
     return false;
 }
 
-/* Adds the ranges of which the capture has no head; false: no memory. */
+/* Adds the ranges without a head in the capture; false: no memory. */
 static bool add_absent(const qk__run *run, const qk_head_range *range, bool layers,
                        qk__buffer *names)
 {
@@ -115,7 +114,7 @@ void qk__tell_absent_heads(qk__run *run)
     tell_absent(run, "--layers", "layer", &names);
     for (size_t i = 0; i < heads->count && told; i++) {
         qk_head_range one = heads->items[i];
-        bool whole = qk__all_heads(&one); /* told as one; others number by number */
+        bool whole = qk__all_heads(&one); /* told as one range; others number by number */
         int first = one.first_head, last = whole ? first : one.last_head;
         for (int h = first; h <= last && told; h++) {
             if (!whole)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of compare-stages share: run_stages.c, the run, which leads; stages_head.c, one head.
- * The run is that of the capture after RoPE; its before_rope is the one before. */
+/* What the files of compare-stages share: run_stages.c, the run, which leads; stages_head.c, one head. The run is that
+ * of the capture after RoPE; its before_rope is the run before RoPE. */
 #ifndef QK_ANALYSIS_STAGES_H
 #define QK_ANALYSIS_STAGES_H
 
@@ -9,17 +9,17 @@
 #include "analysis/head_data.h"
 #include "stats/score_curve.h"
 
-/* One head on both sides, with its rows. */
+/* A head on both sides, with its rows. */
 typedef struct qk__stage_data {
     qk__head_data before, after;
 } qk__stage_data;
 
-/* Reads both and compares them: the same texts and positions in the same order. */
+/* Reads both sides and compares them: the same texts and positions in the same order. */
 QK_MUST_CHECK qk_status qk__stage_data_read(qk__run *run, int worker, qk_head_id id,
                                             qk__stage_data *data, qk_error *err);
 void qk__stage_data_free(qk__run *run, qk__stage_data *data);
 
-/* Keys of a group and what its query heads need of them. */
+/* The keys of a group, and what its query heads need of them. */
 typedef struct qk__stage_keys {
     qk__stage_data data;
     qk__pairing pairing;
@@ -27,8 +27,8 @@ typedef struct qk__stage_keys {
     qk__pair_means means;
     qk__turned turned;
     qk__key_sums sums;
-    bool not_turned; /* reading failed since rows after RoPE are not those before it, turned */
-    double *rest;    /* [dim - 2 pairs] means after RoPE of what is not turned */
+    bool not_turned; /* reading failed: rows after RoPE are not the rows before it, turned */
+    double *rest;    /* [dim - 2 pairs] means after RoPE of the dimensions that do not turn */
 } qk__stage_keys;
 
 /* frequencies: of the layer, [pairs]. */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One head before and after RoPE: its rows on both sides, whether they belong together, and its
- * numbers. */
+/* A head before and after RoPE: its rows on both sides, whether they belong together, and its numbers. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -9,7 +8,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 
-/* Rows rounded to bfloat16 at each step stay within this, other angles do not. */
+/* Rows rounded to bfloat16 at each step stay within this; other angles do not. */
 #define MAX_DEVIATION 0.02
 
 /* ---- both sides ------------------------------------------------------------------------- */
@@ -76,8 +75,7 @@ void qk__stage_data_free(qk__run *run, qk__stage_data *data)
 
 /* ---- rotation --------------------------------------------------------------------------- */
 
-/* What else would explain the rows: the other pairing, or the two stages swapped; "" = neither
- * does. */
+/* What would explain the rows: the other pairing, or the two stages swapped; "" = neither does. */
 static qk_status explain(const qk__stage_data *data, const qk__phasors *phasors,
                          const char **why, qk_error *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files of moments that a capture keeps, and whether they are what capture.json lists. */
+/* Finds files of moments that a capture keeps, and compares them with capture.json. */
 #include "analysis/states.h"
 
 #include <stdlib.h>

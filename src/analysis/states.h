@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "state/layer_file.h"
 
-/* A layer's file, opened by the first job that reads a head of it. */
+/* A layer's file, opened by the first job that reads one of its heads. */
 typedef struct qk__state_layer {
     int layer;
     char *path;
@@ -19,20 +19,21 @@ typedef struct qk__state_layer {
     qk_error error;
 } qk__state_layer;
 
-/* All zeros: the capture keeps all rows, and moments are not looked at. */
+/* All zeros: the capture keeps all rows, and moments are not used. */
 typedef struct qk__states {
-    qk__state_layer *layers; /* ascending: `count` with moments, then those with attention */
-    size_t count, files;     /* files: all of them */
-    bool has_rows;           /* a reservoir */
+    qk__state_layer
+        *layers;         /* ascending: `count` layers with moments, then those with attention */
+    size_t count, files; /* files: all layers */
+    bool has_rows;       /* a reservoir */
     pthread_mutex_t lock;
 } qk__states;
 
 void qk__states_close(qk__states *states);
 
-/* QK_ERR_NOT_FOUND where this file of moments is not there. */
+/* QK_ERR_NOT_FOUND where this file of moments is missing. */
 QK_MUST_CHECK qk_status qk__states_find(const char *path, qk_error *err);
 
-/* QK_ERR_INCONSISTENT where so many rows of such a dimension are no part of those that are summed. */
+/* QK_ERR_INCONSISTENT where these rows and their dimension do not fit the sums. */
 QK_MUST_CHECK qk_status qk__states_fit(const qk_head *head, int64_t rows, size_t dim,
                                        int64_t summed, size_t of, qk_error *err);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* summary.json of the single-kind analysis: the strongest correlations and how many pass the
- * threshold, under the names the original tool gives them. */
+/* summary.json of the PCA of each kind: the strongest correlations and how many pass the threshold, under the names of
+ * the original tool. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -12,14 +12,14 @@
 
 enum { TOP_CORRELATIONS = 20 };
 
-/* A component of a head fitted by itself. */
+/* A component of a head that was fitted by itself. */
 typedef struct hit {
     const qk_head_results *head;
     size_t pc;
     double r;
 } hit;
 
-/* Descending |r|; equal ones in table order, which the addresses of the heads follow. */
+/* Descending |r|; equal ones in table order, which is that of the heads' addresses. */
 static int compare_hits(const void *a, const void *b)
 {
     const hit *x = a, *y = b;
@@ -40,7 +40,7 @@ static json_t *describe_hit(const hit *h)
                      qk__json_number(c->explained_variance));
 }
 
-/* What reaches the threshold, in table order; and the strongest of all, which sorts the hits. */
+/* Lists in table order what reaches the threshold, and the strongest, for which it sorts the hits. */
 static void list_hits(hit *hits, size_t count, double threshold, json_t **high, json_t **top)
 {
     *high = json_array();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing the tables of a run, and schema.json, both as the schema says. */
+/* Writes the tables of a run, and schema.json, both from the schema. */
 #include "analysis/run.h"
 
 #include <stddef.h>
@@ -11,7 +11,7 @@
 
 /* ---- tables whose rows leave memory -------------------------------------------------------- */
 
-/* With many buckets a head has a hundred times more of these than of everything else. */
+/* With many buckets a head has a hundred times more rows in these tables than in all others. */
 static bool is_long(const qk__table *table)
 {
     const qk__rows *rows = &table->rows;
@@ -43,7 +43,7 @@ qk_status qk__long_tables_open(qk__run *run, qk_error *err)
     return QK_OK;
 }
 
-/* A run that cannot write comes to its end early. */
+/* A run that cannot write ends early. */
 static void stop_run(qk__run *run, qk_status status, const qk_error *err)
 {
     pthread_mutex_lock(&run->lock);
@@ -85,7 +85,7 @@ void qk__long_tables_drop(qk__run *run)
 
 /* ---- all of them ------------------------------------------------------------------------ */
 
-/* The file of a long table, or a new one. */
+/* The file of a long table, or a new file. */
 static qk_status open_table(qk__run *run, const qk__table *table, qk__table_file **file,
                             qk_error *err)
 {
@@ -113,7 +113,7 @@ qk_status qk__write_tables(qk__run *run, qk_error *err)
 
 /* ---- schema.json ------------------------------------------------------------------------ */
 
-/* What the run that wrote a table had; 0: no run that stays. */
+/* The contents of the run that wrote a table; 0: it does not stay. */
 static unsigned contents_of_staying(const qk__run *run, const qk__table *table)
 {
     const qk__manifest staying = {.runs = run->staying};

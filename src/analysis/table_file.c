@@ -17,7 +17,7 @@ struct qk__table_file {
     pthread_mutex_t lock; /* guards what follows, and the file */
     size_t next;          /* the head whose rows are written next */
     bool *put;            /* [heads] */
-    qk__buffer *texts;    /* [heads] of those that wait */
+    qk__buffer *texts;    /* [heads] rows that wait */
 };
 
 static qk_status write_header(const qk__table_file *t, qk_error *err)

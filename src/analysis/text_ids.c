@@ -14,7 +14,7 @@ void qk__text_ids_free(qk__text_ids *ids)
     *ids = (qk__text_ids){0};
 }
 
-/* *ours is false where the file does not tell texts: it is not ours, or older. */
+/* *ours is false where the file does not tell texts: it is a foreign or an older file. */
 static qk_status read_rows(qk__csv_reader *reader, bool *ours, qk__buffer *rows, qk_error *err)
 {
     static const char *const NAMES[] = {"example_id", "text_id", "tokens", "tokens_xxh3"};

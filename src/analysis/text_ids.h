@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What examples.csv of a capture says of its examples: which of them are the same text (windows of it, or copies), how
- * long they are, and of which tokens. Groups of texts, which intervals and probabilities are over, are of texts; pairs
- * of queries and keys are of examples. */
+/* What examples.csv of a capture says of its examples: which are the same text (windows of it, or copies), how long
+ * they are, and which tokens they have. Intervals and probabilities are over groups of texts; pairs of queries and
+ * keys are within examples. */
 #ifndef QK_ANALYSIS_TEXT_IDS_H
 #define QK_ANALYSIS_TEXT_IDS_H
 
@@ -23,21 +23,21 @@ typedef struct qk__text_id {
 typedef struct qk__text_ids {
     qk__text_id *of; /* [count] by example */
     size_t count;
-    size_t texts; /* that they are of; 0: examples.csv does not tell */
-    /* there are examples of one text; else every example is a text, as far as is known */
+    size_t texts; /* how many texts they are of; 0: examples.csv does not say */
+    /* some examples are of one text; else every example is a text, as far as is known */
     bool joined;
-    bool unknown; /* there are windows, and nothing tells which are of one text */
+    bool unknown; /* there are windows, and nothing says which are of one text */
 } qk__text_ids;
 
 QK_MUST_CHECK qk_status qk__text_ids_read(qk__text_ids *ids, const qk_capture *capture,
                                           qk_error *err);
 void qk__text_ids_free(qk__text_ids *ids);
 
-/* The rows of a block with the ids of their texts for those of their examples, in `room` where any differ. */
+/* The rows of a block with the ids of their texts in place of their examples, in `room` where any differ. */
 QK_MUST_CHECK qk_status qk__text_ids_see(const qk__text_ids *ids, const qk_block *rows,
                                          qk__buffer *room, qk_block *seen, qk_error *err);
 
-/* qk__text_parts_of_rows by texts, for intervals; none where these are unknown. */
+/* qk__text_parts_of_rows by texts, for intervals; none where texts are unknown. */
 QK_MUST_CHECK qk_status qk__text_ids_parts(const qk__text_ids *ids, const qk_block *rows,
                                            qk__text_parts *parts, qk_error *err);
 

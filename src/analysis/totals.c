@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a run, or a comparison of stages, found over all its heads: counts and means, some by
- * depth. */
+/* What a run, or a comparison of stages, finds over all its heads: counts and means, some by depth. */
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
@@ -40,7 +39,7 @@ static void add_attention(qk_analysis_totals *totals, sums *s, const qk_attentio
 
 /* ---- how much the numbers rest on ------------------------------------------------------- */
 
-/* Of what is not 0, of both kinds of all heads. NaN without memory, too: no file has it. */
+/* The median of the numbers that are not 0, over both kinds of all heads. NaN even without memory: no file has it. */
 static double median_size(const qk_analysis_results *results, bool texts)
 {
     size_t count = 0;
@@ -62,7 +61,7 @@ static double median_size(const qk_analysis_results *results, bool texts)
 static void add_least(double *least, int64_t count)
 {
     if (count > 0)
-        *least = fmin(*least, (double)count); /* which takes no NaN */
+        *least = fmin(*least, (double)count); /* fmin ignores NaN */
 }
 
 static void add_sizes(qk_analysis_totals *totals, const qk_head_results *head)
@@ -167,7 +166,7 @@ void qk_analysis_totals_of(const qk_analysis_results *results, qk_analysis_total
 
 /* ---- of compare-stages ------------------------------------------------------------------ */
 
-/* NaN without memory, too. */
+/* NaN even without memory. */
 static double median_r_squared(const qk_stages_results *results)
 {
     size_t count = 0;
@@ -244,7 +243,7 @@ static void find_plasticity(qk_analysis_results *results)
     model->ap_mean = mean_plasticity(results, offsetof(qk_plasticity, ap_mean));
 }
 
-/* What reaches the threshold. */
+/* Counts what reaches the threshold. */
 static qk_high_correlations count_high(const qk_analysis_results *results, double threshold)
 {
     qk_high_correlations n = {0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sets of integers: lists that are sorted, and lose their repeats, whenever they have doubled. So
- * memory follows the number of different values. */
+/* Sets of integers: lists that are sorted and lose their repeats whenever they have doubled. So memory follows the
+ * number of different values. */
 #include "analysis/value_set.h"
 
 #include <stdlib.h>
@@ -45,7 +45,7 @@ qk_status qk__value_set_add(qk__value_set *set, const int64_t *values, size_t co
                             qk_error *err)
 {
     for (size_t i = 0; i < count; i++) {
-        /* Rows of one example or bucket mostly follow each other. */
+        /* Rows of one example or bucket are mostly neighbours. */
         if (set->count > set->settled && set->items[set->count - 1] == values[i])
             continue;
         if (set->count == set->capacity)

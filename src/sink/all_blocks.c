@@ -41,7 +41,7 @@ qk_status qk__all_blocks_open(qk__all_blocks *all, qk_sink *sink, qk_error *err)
     QK_TRY(qk__facts_create(sink, &all->total, err));
     QK_TRY(qk__parallel_try(blocks, sink->threads, open_block, &o, err));
     for (size_t b = 0; b < blocks; b++)
-        for (size_t i = 0; i < counts; i++) /* rows, and behind them stored */
+        for (size_t i = 0; i < counts; i++) /* rows, and behind them the stored rows */
             all->total.rows[i] += all->blocks[b].facts.rows[i];
     return QK_OK;
 }
@@ -70,7 +70,7 @@ static qk_status fail_damaged(qk_error *err)
     return qk__fail(err, QK_ERR_MALFORMED, "rows of the unfinished run are damaged");
 }
 
-/* Positions and tokens of one region, then `see`. Rows lie before what else is in the file. */
+/* Reads positions and tokens of one region, then calls `see`. Rows come first in the file. */
 static qk_status see_region(const qk__all_blocks *all, const qk__block *b,
                             const qk__region *region, size_t heads, qk__see_text_fn *see,
                             void *user, qk_error *err)
@@ -102,7 +102,7 @@ static qk_status see_region(const qk__all_blocks *all, const qk__block *b,
     return status;
 }
 
-/* Regions of a part in one block, after those in `list`. */
+/* Adds the regions of a part in one block to `list`. */
 static qk_status list_block(const qk__all_blocks *all, int64_t number, int stage, size_t part,
                             qk__buffer *list, qk_error *err)
 {
@@ -136,7 +136,7 @@ static int compare_regions(const void *a, const void *b)
     return (x->text > y->text) - (x->text < y->text);
 }
 
-/* *block: that at which it is. */
+/* *block: the number of the current block. */
 static qk_status each_text(const qk__all_blocks *all, int stage, size_t part, qk__buffer *list,
                            qk__see_text_fn *see, void *user, int64_t *block, qk_error *err)
 {

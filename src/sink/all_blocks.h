@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All blocks of a run, open (all_blocks.c, which leads): their rows, layer by layer, by the numbers of their texts, their sums
- * (write_sums.c) and what they say of themselves (capture_facts.c). */
+/* All blocks of a run, open (all_blocks.c leads): their rows, layer by layer, by the numbers of their texts; their
+ * sums (write_sums.c); and what they say of themselves (capture_facts.c). */
 #ifndef QK_SINK_ALL_BLOCKS_H
 #define QK_SINK_ALL_BLOCKS_H
 
@@ -25,10 +25,10 @@ typedef struct qk__text_rows {
 QK_MUST_CHECK qk_status qk__all_blocks_open(qk__all_blocks *all, qk_sink *sink, qk_error *err);
 void qk__all_blocks_close(qk__all_blocks *all);
 
-/* Whether anything of any head is kept. */
+/* Whether any head keeps anything. */
 bool qk__all_blocks_any(const qk__all_blocks *all);
 
-/* Calls `see` for each text that has rows of a stage in the files, by their numbers. Any thread. */
+/* Calls `see` for each text with rows of a stage in the files, by their numbers. From any thread. */
 typedef qk_status qk__see_text_fn(void *user, const qk__text_rows *text, qk_error *err);
 QK_MUST_CHECK qk_status qk__each_text(const qk__all_blocks *all, int stage, size_t part,
                                       qk__see_text_fn *see, void *user, qk_error *err);

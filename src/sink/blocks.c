@@ -5,7 +5,7 @@
  *     index            of each stage: where the regions of each part begin, then the regions
  *     examples         a line for each text: its number, and JSON
  *     sums             of each set, layer and kind: a part (state/part_store.c), and a list of where they are
- *     numbers          its head, one line: texts, tokens, where all of this lies, rows of each part */
+ *     numbers          the head of the block, one line: texts, tokens, where all this lies, rows of each part */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,8 @@
 #include "base/error.h"
 #include "sink/sink.h"
 
-#define MAX_COUNT (INT64_C(1) << 48) /* more is a mistake, and sums of them fit 64 bits */
+#define MAX_COUNT                                                                              \
+    (INT64_C(1) << 48) /* a larger number is a mistake; sums of these fit 64 bits */
 
 qk_status qk__block_fail(const qk_sink *sink, int64_t number, const char *why, qk_error *err)
 {
@@ -63,7 +64,7 @@ static bool take_numbers(const char *text, int64_t *numbers, size_t count)
     return *text == 0;
 }
 
-/* Free what is in facts in any case. */
+/* facts are to be freed in any case. */
 static qk_status read_head(const qk_sink *sink, int64_t number, const qk__buffer *head,
                            qk__block_facts *facts, qk_error *err)
 {
@@ -106,7 +107,7 @@ qk_status qk__blocks_look(qk_sink *sink, qk_error *err)
 
 /* ---- one -------------------------------------------------------------------------------- */
 
-/* Whether what it names can lie in its file: sizes are believed where bytes are there. */
+/* Whether all that the head names lies within the file: no size is believed without its bytes. */
 static bool has_places(const qk__block *block)
 {
     const int64_t *at = block->facts.numbers;

@@ -11,12 +11,12 @@
 #include "base/number.h"
 #include "sink/all_blocks.h"
 
-/* Examples in capture.json, read whole by whoever opens it; the table has all of them. */
+/* The first examples are in capture.json, which every reader takes whole; the table has all. */
 enum { MAX_LISTED = 1000 };
 
 /* ---- the examples ----------------------------------------------------------------------- */
 
-/* Calls take for every text of the blocks, by their numbers, at most `limit` of them. */
+/* Calls `take` for at most `limit` texts of the blocks, by their numbers. */
 typedef qk_status take_fn(void *user, json_t *example, qk_error *err);
 
 /* A line "NUMBER {...}" of a block. */
@@ -37,7 +37,7 @@ static int compare_lines(const void *a, const void *b)
     return (x->number > y->number) - (x->number < y->number);
 }
 
-/* As many lines as the block has texts. */
+/* There are as many lines as texts in the block. */
 static qk_status find_lines(const char *text, size_t size, int64_t texts, example_line line,
                             qk__buffer *lines, qk_error *err)
 {
@@ -57,7 +57,7 @@ static qk_status find_lines(const char *text, size_t size, int64_t texts, exampl
     return at == end ? QK_OK : fail_damaged(err);
 }
 
-/* Lines of a block as they lie in its file, in a buffer with a byte to spare. */
+/* Reads lines of a block, in a buffer with a byte to spare. */
 static qk_status read_text(const qk__block *block, int64_t offset, size_t size,
                            qk__buffer *text, qk_error *err)
 {
@@ -220,8 +220,8 @@ static json_t *describe_keep(const qk_sink *sink, int stage)
     return keep->first > 0 ? qk__json_set(all, "first", json_integer(keep->first)) : all;
 }
 
-/* Rows that were not rotated do not turn at the model's frequencies: with them these are told beside
- * the kind of rotation. */
+/* Rows before RoPE do not turn at the model's frequencies, so with them the frequencies stand beside the kind of
+ * rotation. */
 static json_t *add_rotation(const qk_sink *sink, int stage, json_t *root)
 {
     const json_t *given = json_object_get(root, "rope");
@@ -256,12 +256,12 @@ static json_t *describe_stage(const qk_sink *sink, int stage, json_t *extra, jso
 
 /* ---- buckets ---------------------------------------------------------------------------- */
 
-/* All buckets from the last on are one. */
+/* The last counted bucket holds all further buckets, too. */
 enum { COUNTED = 1 << 16, MAX_BUCKETS = 1000 };
 
 typedef struct counting {
     const qk_sink *sink;
-    int64_t heads; /* that have each row */
+    int64_t heads; /* heads that have each row */
     int64_t *rows; /* [COUNTED] */
 } counting;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Says which files in a folder belong to captures, and removes those. */
+/* Finds the files in a folder that belong to captures, and removes them. */
 #include "sink/captures.h"
 
 #include <stdlib.h>
@@ -30,7 +30,7 @@ char *qk__place_folder(const char *output, int place)
     return place == 0 ? qk__strdup(output) : qk__path_join(output, qk__place_name(place));
 }
 
-/* A file there may be somebody's; it is in the way later, where there has to be a folder. */
+/* A file may be somebody's; it is refused later, where a folder has to be. */
 static bool is_link(const char *output, const char *name)
 {
     struct stat st;
@@ -125,7 +125,7 @@ bool qk__is_changing(const char *folder)
     return yes;
 }
 
-/* NULL where there is none; a link that leads to nothing is one. */
+/* NULL where there is none; a link that leads nowhere counts as a manifest. */
 static qk_status read_any_manifest(const char *folder, json_t **root, qk_error *err)
 {
     struct stat st;
@@ -213,7 +213,7 @@ qk_status qk__capture_remove(const char *output, int place, qk_error *err)
     static const char *const MANIFESTS[] = {QK_MANIFEST_NAME, "post/" QK_MANIFEST_NAME,
                                             "pre/" QK_MANIFEST_NAME};
     (void)err;
-    /* by its manifest whoever sweeps knows what could not be removed */
+    /* the manifest tells a later sweep what could not be removed */
     if (remove_those(output, qk__place_name(place), is_old))
         remove_it(output, MANIFESTS[place]);
     return QK_OK;
@@ -229,7 +229,7 @@ qk_status qk__each_capture(const char *output, qk__capture_fn *function, qk_erro
         else if (!(i > 0 && is_link(output, qk__place_name(i))) && qk__holds_capture(folder))
             status = function(output, i, err);
         if (folder && i > 0)
-            rmdir(folder); /* stays if anything is in it */
+            rmdir(folder); /* stays unless it is empty */
         free(folder);
     }
     return status;

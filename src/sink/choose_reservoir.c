@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which rows a reservoir keeps: of the positions of a text in one bucket those with the smallest hash.
- * The hash depends on text, kind and position alone, so the choice depends neither on order nor on
- * what else is captured, and all heads keep the same. */
+/* Which rows a reservoir keeps: of a text's positions in one bucket those with the smallest hash. The hash depends on
+ * text, kind and position alone: so the choice depends neither on order nor on what else is captured, and all heads
+ * keep the same rows. */
 #include <stdlib.h>
 
 #include "base/error.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The end of a sink: where all blocks are there, one process makes the captures of them. */
+/* The end of a sink: when all blocks are there, one process makes the captures from them. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "sink/sink.h"
 
-/* Of this shard all blocks have to be there. */
+/* All blocks of this shard have to be there. */
 static qk_status check_own(const qk_sink *sink, qk_error *err)
 {
     int64_t first = -1, blocks = 0, texts = 0;
@@ -29,7 +29,7 @@ static qk_status check_own(const qk_sink *sink, qk_error *err)
                     (long long)texts, (long long)first, texts > blocks ? "all " : "");
 }
 
-/* Of a file that may be missing, unless it is the one before, which several heads share. */
+/* The bytes of a file. 0 where it is missing, or the same as before, since heads may share a file. */
 static int64_t bytes_of(const char *path, const char *before)
 {
     struct stat st;
@@ -37,7 +37,7 @@ static int64_t bytes_of(const char *path, const char *before)
     return path && !counted && stat(path, &st) == 0 ? st.st_size : 0;
 }
 
-/* What is in a finished capture. Heads of a layer are neighbours, not those of one kind. */
+/* Counts what a finished capture has. Neighbouring heads share a layer, not a kind. */
 static void count_capture(const char *folder, qk_sink_outcome *there)
 {
     qk_capture *capture;
@@ -57,7 +57,7 @@ static void count_capture(const char *folder, qk_sink_outcome *there)
     qk_capture_close(&capture);
 }
 
-/* The captures of a run that is complete, by this process or another. */
+/* Counts the captures of a complete run, made by this process or another. */
 static void count_captures(const qk_sink *sink, qk_sink_outcome *outcome)
 {
     qk_sink_outcome there = {0};
@@ -76,7 +76,7 @@ static void count_captures(const qk_sink *sink, qk_sink_outcome *outcome)
 static qk_status put_together(qk_sink *sink, qk_sink_outcome *outcome, qk_error *err)
 {
     qk_status status = qk__write_captures(sink, err);
-    if (status == QK_ERR_DEGENERATE) { /* the same would come again */
+    if (status == QK_ERR_DEGENERATE) { /* a second attempt would end the same way */
         for (int64_t b = 0; b < sink->num_blocks; b++)
             sink->there[b] = false;
         sink->began = sink->empty = true;
@@ -88,7 +88,7 @@ static qk_status put_together(qk_sink *sink, qk_sink_outcome *outcome, qk_error 
     return QK_OK;
 }
 
-/* Whether this process may put the capture together: until it closes the sink, nobody else may. */
+/* Whether this process may put the capture together: then nobody else may until it closes the sink. */
 static bool may_end(qk_sink *sink)
 {
     return sink->alone || qk__place_try(sink->partial, &sink->end);
@@ -96,7 +96,7 @@ static bool may_end(qk_sink *sink)
 
 static qk_status count_blocks(qk_sink *sink, qk_sink_outcome *outcome, qk_error *err)
 {
-    QK_TRY(qk__blocks_look(sink, err)); /* others may have come */
+    QK_TRY(qk__blocks_look(sink, err)); /* other processes may have added blocks */
     outcome->texts_there = sink->texts_before;
     outcome->blocks_there = 0;
     for (int64_t b = 0; b < sink->num_blocks; b++)
@@ -104,8 +104,8 @@ static qk_status count_blocks(qk_sink *sink, qk_sink_outcome *outcome, qk_error 
     return QK_OK;
 }
 
-/* Of several processes that see all blocks one is at it; if it dies, the next that comes. Where a file system has no
- * locks there may be two: they make the same bytes. */
+/* Of several processes that see all blocks one does the work; if it dies, the next one does. Where a file system has
+ * no locks there may be two: they write the same bytes. */
 static qk_status end_capture(qk_sink *sink, qk_sink_outcome *outcome, qk_error *err)
 {
     outcome->blocks = outcome->blocks_there = sink->num_blocks;
@@ -130,7 +130,7 @@ static qk_status end_capture(qk_sink *sink, qk_sink_outcome *outcome, qk_error *
 qk_status qk__sink_end(qk_sink *sink, qk_sink_outcome *outcome, qk_error *err)
 {
     qk_status status = end_capture(sink, outcome, err);
-    /* What is gone has been taken away by the shard that put all together. */
+    /* A block that is gone was used by the process that put all together. */
     if (status != QK_OK && (sink->alone || !qk__is_complete(sink)))
         return status;
     outcome->complete |= status != QK_OK;
@@ -155,7 +155,7 @@ qk_status qk_sink_finish(qk_sink **sink, qk_sink_outcome *outcome, qk_error *err
     QK_NEED(err, sink);
     QK_NEED(err, *sink);
     if (!outcome)
-        qk_sink_close(sink); /* it is used up, whatever happens */
+        qk_sink_close(sink); /* cannot be used any more */
     QK_NEED(err, outcome);
     *outcome = (qk_sink_outcome){0};
     qk_status status = finish_capture(*sink, outcome, err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a capture keeps, in words. */
+/* The words for what a capture keeps. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@ static bool is_word(const char *begin, size_t size, const char *word)
     return strlen(word) == size && strncmp(begin, word, size) == 0;
 }
 
-/* "NAME=7": the number, 1 to most; false: the word is another one. */
+/* "NAME=7": the number, from 1 to most; false: it is another word. */
 static bool read_count(const char *word, size_t size, const char *name, int most, int *count)
 {
     const size_t before = strlen(name);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Unfinished captures of one run, each with some of its blocks, in one folder. Blocks do not depend on
- * who made them, so it does not matter in which order or by how many steps they come together, and a block
- * that two folders have is the same. */
+/* Joins unfinished captures of one run, each with some of its blocks, in one folder. Blocks do not depend on who made
+ * them: so order and steps do not matter, and a block that two folders have is the same. */
 #include <stdlib.h>
 
 #include "base/context.h"
@@ -16,7 +15,7 @@ typedef struct input {
 
 typedef struct merging {
     const qk_merge_settings *settings;
-    input *inputs; /* the first one says what the run is */
+    input *inputs; /* the first input says what the run is */
     size_t count;
 } merging;
 
@@ -80,7 +79,7 @@ static qk_status open_inputs(merging *m, qk_error *err)
 
 /* ---- bringing them together ------------------------------------------------------------- */
 
-/* A block that an input has is given to the sink. */
+/* Gives the sink a block of an input. */
 static qk_status give_block(const input *in, int64_t number, const qk_sink *sink, bool *there,
                             qk_error *err)
 {
@@ -138,7 +137,7 @@ static qk_status merge(merging *m, qk_sink_outcome *outcome, qk_error *err)
     return status;
 }
 
-/* Whether a folder without pieces has a finished capture; that has all that it lists. */
+/* Whether a folder without pieces has a finished capture, with all that the capture lists. */
 static qk_status find_finished(const char *folder, bool *finished, qk_error *err)
 {
     char *place = qk__path_join(folder, "." QK__PARTIAL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Blocks whose texts are being put in, and what is written of them when all have come. blocks.c has the layout. */
+/* Blocks that texts are put into, and what is written when all texts of a block have come. blocks.c has the layout. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -67,7 +67,7 @@ static int compare_regions(const void *a, const void *b)
     return (x->text > y->text) - (x->text < y->text);
 }
 
-/* First where the regions of each part begin, then the regions. */
+/* Where the regions of each part begin comes first, then the regions. */
 static qk_status write_index(const qk_sink *sink, qk__text_block *block, int stage,
                              int64_t *offset, qk_error *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening a sink: what may be asked for, which heads and blocks that makes; and closing it. */
+/* Opening a sink: checks what is asked for, finds its heads and blocks; and closing it. */
 #include "sink/sink.h"
 
 #include <assert.h>
@@ -81,7 +81,7 @@ static qk_status check_sink_settings(const qk_sink_settings *s, qk_error *err)
     return QK_OK;
 }
 
-/* Before the work, not at its end. */
+/* Refused before the work, not at its end. */
 static qk_status check_extra(const qk_sink *sink, qk_error *err)
 {
     json_t *extra;
@@ -119,7 +119,7 @@ static qk_status name_folders(qk_sink *sink, qk_error *err)
     return sink->units ? qk__check_links(sink->settings.output, err) : qk__nomem(err);
 }
 
-/* Who did not ask for several processes sees where they came from. */
+/* Says where several processes came from, for a user who did not ask for them. */
 static void tell_share(const qk_sink *sink)
 {
     const qk_shard *shard = &sink->settings.shard;
@@ -142,7 +142,7 @@ static void tell_share(const qk_sink *sink)
                         (long long)sink->num_blocks, (long long)there);
 }
 
-/* While a shard looked round another one may have put the capture together. */
+/* Another shard may have put the capture together in the meantime. */
 static qk_status open_output(qk_sink *sink, qk_error *err)
 {
     qk_status status = qk__output_open(sink, err);
@@ -213,8 +213,7 @@ qk_status qk__sink_open(qk_sink **sink, const qk_sink_settings *settings, const 
     return status;
 }
 
-/* What cannot be captured would fail again: where nothing is finished nothing is left. What other
- * shards are at stays. */
+/* What cannot be captured would fail again: without finished blocks nothing is left. What other shards work on stays. */
 static void drop_nothing(qk_sink *sink)
 {
     bool any = !sink->began || sink->failure != QK_ERR_DEGENERATE ||
@@ -224,7 +223,7 @@ static void drop_nothing(qk_sink *sink)
     if (any)
         return;
     qk__partial_drop(sink->settings.output);
-    rmdir(sink->settings.output); /* stays if anything is in it */
+    rmdir(sink->settings.output); /* stays unless it is empty */
 }
 
 void qk_sink_close(qk_sink **sink)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Texts that are open, from their beginning to their end, when all that is kept of them has come. */
+/* Open texts, from their beginning until all that is kept of them has come. */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "base/json_build.h"
 #include "sink/sink.h"
 
-/* After a failure nothing is taken, so that no block is finished of which something is amiss. */
+/* After a failure nothing is taken, so that no faulty block is finished. */
 static qk_status fail_again(const qk_sink *sink, qk_error *err)
 {
     const char *why = sink->why.message[0] ? sink->why.message : "the sink has failed before";
@@ -282,7 +282,7 @@ static qk_status end_text(qk_sink *sink, int64_t number, qk__text_block **block,
     return QK_OK;
 }
 
-/* Takes a complete block out of the list of those that are open. */
+/* Takes a complete block out of the list of open blocks. */
 static bool close_if_last(qk_sink *sink, qk__text_block *block)
 {
     if (++block->done < block->count)
@@ -305,7 +305,7 @@ qk_status qk_sink_text_done(qk_sink *sink, int64_t number, qk_error *err)
     if (status == QK_OK && qk__keeps_sums(sink))
         status = qk__sums_follow(sink, block, err);
     pthread_mutex_lock(&sink->mutex);
-    /* Counted when its sums are in, so nobody else is in the block when it is finished. */
+    /* Counted when the sums are in, so that nobody else uses the block when it is finished. */
     if (status == QK_OK)
         last = close_if_last(sink, block);
     pthread_mutex_unlock(&sink->mutex);

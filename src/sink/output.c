@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Settles what a run may do with its output folder. */
+/* Decides what a run may do with its output folder. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,7 @@ bool qk__is_complete(const qk_sink *sink)
     return yes;
 }
 
-/* Whether what a finished run made is still there. */
+/* Checks that the finished run's files are still there. */
 static qk_status check_whole(const qk_sink *sink, qk_error *err)
 {
     qk_status status = QK_OK;
@@ -68,7 +68,7 @@ static qk_status fail_not_empty(const char *output, qk_error *err)
                     output);
 }
 
-/* A capture would replace files of these names; where there is no capture they are not ours. */
+/* A capture would replace files of these names; without a capture there they are not ours. */
 static qk_status check_place(const char *folder, qk_error *err)
 {
     struct stat st;
@@ -116,7 +116,7 @@ qk_status qk__output_glance(const char *output, bool force, qk_rope_stage stage,
 
 /* ---- beginning -------------------------------------------------------------------------- */
 
-/* Shards write side by side, and a merge beside them; what throws away what is there is alone. */
+/* Shards write side by side, and a merge beside them; a run that removes what is there is alone. */
 static qk_status enter(qk_sink *sink, qk_error *err)
 {
     const qk_sink_settings *s = &sink->settings;
@@ -124,7 +124,7 @@ static qk_status enter(qk_sink *sink, qk_error *err)
     return (sink->alone ? qk__place_claim : qk__place_join)(&sink->place, s->output, err);
 }
 
-/* The folder of the units, without what killed processes were making. */
+/* Opens the folder of the units, without what killed processes left. */
 static qk_status open_units(const qk_sink *sink, qk_error *err)
 {
     const char *const name = "." QK__PARTIAL "/" QK__UNITS_NAME;
@@ -134,7 +134,7 @@ static qk_status open_units(const qk_sink *sink, qk_error *err)
 
 static qk_status begin_output(qk_sink *sink, bool replaces, qk_error *err)
 {
-    /* What other shards have begun beside this one is theirs; it is of this run, or not looked at. */
+    /* Units of other shards stay: they are of this run, or are not looked at. */
     if (sink->settings.shard.count == 1)
         qk__partial_empty(sink->settings.output);
     qk__publish_sweep(sink->settings.output);
@@ -167,8 +167,8 @@ static qk_status fail_other_run(const qk_sink *sink, const char *difference, qk_
                                                    : "--force to start over");
 }
 
-/* Goes on with what is there, or begins. A shard with `force` begins where it is the first, and joins
- * those that have begun the same. */
+/* Continues what is there, or begins. A shard with `force` begins if it is the first, else it joins the shards that
+ * began the same run. */
 static qk_status decide(qk_sink *sink, size_t others, qk_error *err)
 {
     const char *output = sink->settings.output;
@@ -202,7 +202,7 @@ static qk_status fail_other(const qk_sink *sink, qk_error *err)
 {
     json_t *identity;
     qk_status status = qk__captured_identity(sink->settings.output, &identity, err);
-    if (status != QK_OK) /* it may be a good one: no word of replacing it */
+    if (status != QK_OK) /* it may be good, so the message does not suggest replacing it */
         return qk__context(err, status,
                            "%s: which capture it holds cannot be read (mend its file, or "
                            "choose another folder)",
@@ -219,7 +219,7 @@ static qk_status fail_other(const qk_sink *sink, qk_error *err)
     return status;
 }
 
-/* Removes what a run has left that was killed after its capture was complete. */
+/* Removes what a run left that was killed after its capture was complete. */
 static void tidy(qk_sink *sink)
 {
     qk__publish_sweep(sink->settings.output);
@@ -232,7 +232,7 @@ static void tidy(qk_sink *sink)
     qk__partial_drop(sink->settings.output);
 }
 
-/* A finished capture is not to be written into, not even for a moment. */
+/* A finished capture is never written into, not even for a moment. */
 static qk_status look_at_output(qk_sink *sink, size_t *others, qk_error *err)
 {
     const char *output = sink->settings.output;
@@ -254,7 +254,7 @@ qk_status qk__output_open(qk_sink *sink, qk_error *err)
     if (sink->complete)
         return QK_OK;
     QK_TRY(enter(sink, err));
-    /* another run may have ended there while this one waited */
+    /* another run may have ended while this one waited */
     QK_TRY(look_at_output(sink, &others, err));
     if (sink->complete)
         return QK_OK;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The queries or keys of one layer of a text: which positions are kept, and which of them are still to
- * come. */
+/* The queries or keys of one layer of a text: which positions are kept, and which are still to come. */
 #include <stdlib.h>
 
 #include "base/error.h"
@@ -15,8 +14,7 @@ static int compare_kept(const void *a, const void *b)
     return (x->position > y->position) - (x->position < y->position);
 }
 
-/* Rows are stored in the order in which the sampler chose the positions, which with max_rows is not
- * that of the text. */
+/* Rows are stored in the order in which the sampler chose the positions: with max_rows not that of the text. */
 qk_status qk__part_choose(const qk_sink *sink, int64_t example_id, int64_t tokens, int layer,
                           qk_kind kind, qk__part *part, qk_error *err)
 {
@@ -71,8 +69,7 @@ void qk__part_leave(qk__text *text, size_t number)
     text->ends[number] = QK__PART_CAME;
 }
 
-/* Where the part's rows go in the block's file: positions and tokens first, then, [heads][rows], the
- * vectors. */
+/* Chooses where the part's rows go in the block's file: positions and tokens first, then the vectors, [heads][rows]. */
 static qk_status reserve(qk_sink *sink, qk__text_block *block, const qk__text *text,
                          size_t number, int stage, qk__part *part, qk_error *err)
 {

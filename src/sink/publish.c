@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finished captures take their place. What is to be replaced stays until then: the new captures
- * are moved beside the output folder, PARENT/.NAME.partial, and then the two folders change
- * names in one step, so that a reader finds the old or the new, whatever happens to this
- * process. Where that cannot be (a file system that has no such step, a mount point, files of
- * others in the folder) they are moved piece by piece, and all readers refuse the folder until
- * the last piece is there. */
+/* Puts finished captures into their place. What they replace stays until then: the new captures are moved beside the
+ * output folder, PARENT/.NAME.partial, and then the two folders change names in one step, so that a reader finds the
+ * old or the new, even if this process is killed. Where that is impossible (the file system has no such step, the
+ * folder is a mount point or has files of others) they are moved piece by piece, and all readers refuse the folder
+ * until the last piece is there. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +23,7 @@ void qk__publish_sweep(const char *output)
 {
     int lock;
     char *beside = qk__place_beside(output, QK__PARTIAL);
-    if (beside && qk__place_try(beside, &lock)) { /* else a run is putting it in its place */
+    if (beside && qk__place_try(beside, &lock)) { /* else a run is moving it into place */
         qk__output_remove(beside);
         close(lock);
     }
@@ -33,7 +32,7 @@ void qk__publish_sweep(const char *output)
 
 /* ---- in one step ------------------------------------------------------------------------ */
 
-/* *done is false where it cannot be; the new captures are in .partial then. */
+/* *done is false where it cannot be done; then the new captures are in .partial. */
 static qk_status publish_at_once(qk_sink *sink, bool *done, qk_error *err)
 {
     const char *output = sink->settings.output;
@@ -55,14 +54,14 @@ static qk_status publish_at_once(qk_sink *sink, bool *done, qk_error *err)
 
 /* ---- piece by piece --------------------------------------------------------------------- */
 
-/* Makes way: old captures, of either form, and parts of this one that were moved when its run was killed. */
+/* Makes way: removes old captures, of either form, and parts of this one that a killed run moved. */
 static qk_status clear_output(const char *output, qk_error *err)
 {
     QK_TRY(qk__each_capture(output, qk__capture_mark, err));
     return qk__each_capture(output, qk__capture_remove, err);
 }
 
-/* Without leave to replace, all that may lie there is of this run, which was killed while it moved its parts. */
+/* Without leave to replace, all that is there must be of this run, killed while it moved its parts. */
 static qk_status check_own(const qk_sink *sink, qk_error *err)
 {
     const bool both = sink->stages[QK__POST] && sink->stages[QK__PRE];
@@ -114,7 +113,7 @@ static qk_status move_parts(const char *output, int place, const char *from, con
     return status;
 }
 
-/* What says that a capture is complete goes last, after the parts of both stages. */
+/* capture.json says that a capture is complete, so it goes last, after the parts of both stages. */
 static qk_status publish_pieces(const qk_sink *sink, bool manifests, qk_error *err)
 {
     bool both = sink->stages[QK__POST] && sink->stages[QK__PRE];
@@ -141,7 +140,7 @@ qk_status qk__output_publish(qk_sink *sink, qk_error *err)
     bool done = false, alone = true;
     const char *output = sink->settings.output;
     const bool old = qk__holds_captures(output);
-    if (old) /* again: something may have come while the run was at work */
+    if (old) /* again: files may have come while the run worked */
         QK_TRY(qk__check_strangers(output, &alone, err));
     if (old && sink->replaces && alone)
         QK_TRY(publish_at_once(sink, &done, err));

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Vectors on their way to where they belong: the block's file, and the chunks that are summed. Where
- * that is follows from text, layer, kind and position alone, so they may come from any thread in
- * any order. */
+/* Takes vectors to the block's file, and to the chunks that are summed. Their place follows from text, layer, kind and
+ * position alone, so they may come from any thread in any order. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,7 +59,7 @@ static bool is_finite(const float *values, size_t count)
 
 /* A row that is kept. */
 typedef struct match_row {
-    size_t row;  /* of those put */
+    size_t row;  /* among the rows that are put */
     size_t kept; /* its place in the part's list */
 } match_row;
 
@@ -71,8 +70,8 @@ typedef struct delivery {
     qk__text *text;
     int64_t example_id, tokens;
     qk__part *part; /* NULL: nothing of it is kept, or */
-    bool came;      /* all of it came */
-    bool summed;    /* its sums came: rows are those that are stored */
+    bool came;      /* all of it has come */
+    bool summed;    /* its sums have come: rows are only those that are stored */
     int stage;
     const int *captured;
     size_t num_captured;
@@ -80,7 +79,7 @@ typedef struct delivery {
     match_row *matches;
     size_t count;
     float *vectors; /* of one head, [count][dim] */
-    size_t *full;   /* chunks that are complete with these rows */
+    size_t *full;   /* chunks that these rows complete */
     size_t num_full;
 } delivery;
 
@@ -98,7 +97,7 @@ static qk_status match_rows(delivery *d, qk_error *err)
         qk__calloc(rows->rows < part->count ? rows->rows : part->count, sizeof *d->matches);
     if (!d->matches)
         return qk__nomem(err);
-    for (; step > 0; step /= 2) /* what lies before them */
+    for (; step > 0; step /= 2) /* chunks before them */
         while (at + step <= part->count &&
                part->kept[at + step - 1].position < position_of(rows, 0))
             at += step;
@@ -164,7 +163,7 @@ static qk_status mark(delivery *d, size_t head, qk_error *err)
     return QK_OK;
 }
 
-/* Counts them as there, when they are; notes the chunks that are full now. */
+/* Counts the vectors as there, and notes the chunks that are full now. */
 static void count(delivery *d, size_t heads)
 {
     qk__stage_part *s = &d->part->stages[d->stage];
@@ -190,7 +189,7 @@ static qk_status fail_not_finite(const delivery *d, size_t head, size_t kept, qk
                     (long long)d->example_id);
 }
 
-/* Where a row of a head lies while it is worked on: in its chunk, or, without sums, in a buffer. */
+/* Where a head's row lies while it is worked on: in its chunk or, without sums, in a buffer. */
 static float *vector_of(const delivery *d, size_t head, size_t match)
 {
     const qk__chunk_vectors *chunks = d->part->stages[d->stage].chunks;
@@ -201,7 +200,7 @@ static float *vector_of(const delivery *d, size_t head, size_t match)
     return chunks[c].vectors + (head * rows + kept % QK__CHUNK_ROWS) * dim;
 }
 
-/* Rows that follow each other in the file are written at once. */
+/* Writes neighbouring rows of the file at once. */
 static qk_status store(delivery *d, size_t head, qk_error *err)
 {
     const qk__part *part = d->part;
@@ -258,7 +257,7 @@ static qk_status check_rows(const qk_sink *sink, const qk_sink_rows *rows, qk_er
     return QK_OK;
 }
 
-/* The first and the last: those between them are looked at as they are matched. */
+/* Checks the first and the last position; those between are checked as they are matched. */
 static qk_status check_positions(const qk_sink_rows *rows, int64_t tokens, qk_error *err)
 {
     if (rows->rows == 0)
@@ -285,7 +284,7 @@ static void set_strides(delivery *d)
     }
 }
 
-/* The caller holds the mutex. The part stays until it is left. */
+/* The caller holds the mutex. The part stays until qk__part_leave. */
 static qk_status enter(delivery *d, qk_error *err)
 {
     const qk_sink_rows *rows = d->rows;
@@ -322,7 +321,7 @@ static void leave(delivery *d)
     pthread_mutex_unlock(&d->sink->mutex);
 }
 
-/* Of a part that is complete nothing may come but what is not kept. */
+/* A complete part takes only rows that are not kept. */
 static qk_status check_late(delivery *d, qk_error *err)
 {
     const qk_sink_rows *rows = d->rows;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sums over rows of attention: those of a text and layer come at once, and are one chunk. */
+/* Sums over rows of attention: those of a text and layer come at once, as one chunk. */
 #include <stdlib.h>
 
 #include "base/error.h"
@@ -33,7 +33,7 @@ static qk_status check_attention(const qk_sink *sink, const qk_sink_attention *s
     return rows > 0 ? QK_OK : qk__fail(err, QK_ERR_ARGUMENT, "attention over no rows");
 }
 
-/* A chunk for the layer of the text, to which it comes once. The caller holds the mutex. */
+/* Makes a chunk for the layer of the text, whose attention comes once. The caller holds the mutex. */
 static qk_status enter_attention(attention_delivery *d, qk_error *err)
 {
     const qk_sink_attention *sums = d->sums;
@@ -53,7 +53,7 @@ static qk_status enter_attention(attention_delivery *d, qk_error *err)
     return QK_OK;
 }
 
-/* Where a captured head is in what came; num_heads: it is not. */
+/* The place of a captured head in what came; num_heads: it is not there. */
 static size_t find_head(const qk_sink_attention *sums, int head)
 {
     size_t i = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sums that whoever runs the model has made, in place of rows. They take their turn as one chunk of
- * their text, when those of all its heads are there. */
+/* Sums that the engine has made, in place of rows. They are added as one chunk of their text, when the sums of all its
+ * heads are there. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -79,8 +79,7 @@ static bool any_came(const qk__stage_part *s, size_t vectors)
     return false;
 }
 
-/* Chunks that expect the sums of all heads; as many as the number of buckets asks for. The caller
- * holds the mutex. */
+/* Makes chunks for the sums of all heads, as many as the buckets take. The caller holds the mutex. */
 static qk_status expect(const delivery *d, qk__stage_part *s, qk_error *err)
 {
     const qk__part *part = d->part;
@@ -112,7 +111,7 @@ static qk_status expect(const delivery *d, qk__stage_part *s, qk_error *err)
     return status;
 }
 
-/* From now on rows are those that are stored alone. The caller holds the mutex. */
+/* From now on only the stored rows come. The caller holds the mutex. */
 static qk_status turn_to_sums(delivery *d, qk__stage_part *s, qk_error *err)
 {
     qk__part *part = d->part;
@@ -126,14 +125,14 @@ static qk_status turn_to_sums(delivery *d, qk__stage_part *s, qk_error *err)
     if (!s->summed)
         return qk__nomem(err);
     qk_status status = expect(d, s, err);
-    if (status != QK_OK) { /* others may come before the sink is told */
+    if (status != QK_OK) { /* other threads may come before the sink is told */
         qk__waiting_free(&s->sums);
         free(s->summed);
         s->summed = NULL;
         return status;
     }
     part->left -= d->num_captured * (part->count - part->stored) + qk__chunks_of(part);
-    part->left += d->num_captured + 1; /* the sums of each head, and that all take their turn */
+    part->left += d->num_captured + 1; /* the sums of each head, and the chunk of them all */
     s->unsummed = d->num_captured;
     free(s->chunks);
     s->chunks = NULL;
@@ -154,7 +153,7 @@ static bool any_captured(const delivery *d)
     return i < d->sums->num_heads;
 }
 
-/* The caller holds the mutex. The part stays until it is left. */
+/* The caller holds the mutex. The part stays until qk__part_leave. */
 static qk_status enter(delivery *d, qk_error *err)
 {
     const qk_sink_sums *sums = d->sums;
@@ -189,7 +188,7 @@ static qk_status mark(const delivery *d, qk__stage_part *s, size_t place, qk_err
                     kind_name(d->sums->kind), d->captured[place], (long long)d->sums->text);
 }
 
-/* Where the sums of head i lie. */
+/* The sums of head i. */
 static qk__head_sums head_sums(const delivery *d, size_t i)
 {
     const qk_sink_sums *s = d->sums;

@@ -43,7 +43,7 @@ static json_t *text(const char *value)
     return qk__json_text(value ? value : "");
 }
 
-/* What the files at the end are made of, besides what decides their rows. */
+/* What the final files are made of, besides what decides their rows. */
 static json_t *describe_sources(const qk_sink *sink)
 {
     const qk_sink_settings *s = &sink->settings;
@@ -153,7 +153,7 @@ static bool read_shape(qk_sink_settings *s, const json_t *sink)
            s->num_k_heads <= QK__MAX_PART_HEADS && s->num_texts >= 0;
 }
 
-/* The user's part of the identity, which the sink adds its own to. */
+/* The user's part of the identity, to which the sink adds its own. */
 static char *take_run(const json_t *identity)
 {
     json_t *copy = json_deep_copy(identity);

@@ -22,7 +22,7 @@ static qk_status add_heads(const qk_sink *sink, qk__buffer *all, qk_error *err)
     return QK_OK;
 }
 
-/* What else is told of layers: windows and frequencies. */
+/* What else is known of layers: windows and frequencies. */
 static qk_status add_layers(const qk_sink *sink, qk__buffer *all, qk_error *err)
 {
     const qk_sink_settings *s = &sink->settings;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all parts of a sink use: names of stages and blocks, failures. */
+/* What all files of a sink use: names of stages and blocks, failures. */
 #include <assert.h>
 #include <inttypes.h>
 
@@ -67,8 +67,8 @@ void qk__sink_fail(qk_sink *sink, qk_status status, const qk_error *err)
 
 /* ---- blocks ----------------------------------------------------------------------------- */
 
-/* Small blocks cost a journey through the weights and sums of their own, large ones what is lost when a run is
- * stopped. Sums of a block are as large as those of all: of moments there are as few blocks as groups of texts. */
+/* Each small block reads the weights again and has its own sums; a large block is lost when a run is stopped. The sums
+ * of a block are as large as those of the capture: so moments have as few blocks as groups of texts. */
 enum { LEAST_TOKENS = 8192, MOST_BLOCKS = 64, USUAL_GROUPS = 16 };
 
 int64_t qk__choose_block(const qk_sink_settings *s)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds what lies in the folders of a capture and is none of its files, before they are removed. */
+/* Finds what is in the folders of a capture and none of its files, before they are removed. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -18,7 +18,7 @@ static qk_status fail_stranger(const char *path, qk_error *err)
                     path);
 }
 
-/* Of "data.parquet.tmp-qkscope-123-0", too, which a killed run left. */
+/* Also "data.parquet.tmp-qkscope-123-0", which a killed run left. */
 static bool ends_with(const char *name, const char *ending)
 {
     size_t stem = qk__temporary_stem(name), size = strlen(ending);
@@ -26,7 +26,7 @@ static bool ends_with(const char *name, const char *ending)
     return length > size && strncmp(name + length - size, ending, size) == 0;
 }
 
-/* A link is removed, and nothing behind it. */
+/* A link is removed, but nothing behind it. */
 static bool is_folder(const char *path)
 {
     struct stat st;
@@ -75,7 +75,7 @@ static qk_status check_part(const char *folder, const char *name, qk_error *err)
     return status;
 }
 
-/* What may lie beside the parts of a capture; in an output folder itself .partial, post and pre. */
+/* What may lie beside the parts of a capture; in an output folder .partial, post and pre, too. */
 static bool may_lie_beside(const char *name, int place, bool capture)
 {
     bool outer = strcmp(name, "." QK__PARTIAL) == 0;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Vectors to moments. Chunks of rows are summed by whatever thread has the last of their vectors; what
- * they give is added text after text, chunk after chunk, so that sums do not depend on who was first. A
- * chunk whose turn has not come waits. */
+/* Vectors to moments. The thread that brings the last vector of a chunk sums it. The sums are added text by text,
+ * chunk by chunk, so that they do not depend on who was first; a chunk that comes too early waits. */
 #include <stdlib.h>
 
 #include "base/error.h"
@@ -90,7 +89,7 @@ void qk__queues_free(const qk_sink *sink, qk__text_block *block)
     block->queues = NULL;
 }
 
-/* Memory of chunks that were added is kept for the next ones. */
+/* Memory of added chunks is kept for the next ones. */
 static void spare_give(qk_sink *sink, qk__waiting *w)
 {
     pthread_mutex_lock(&sink->mutex);
@@ -109,7 +108,7 @@ static bool is_done(qk_sink *sink, const qk__text_block *block, int64_t text)
     return done;
 }
 
-/* Takes out the one whose turn it is; NULL: it is not here yet. */
+/* Takes the chunk whose turn it is out of the queue; NULL: it has not come. */
 static qk__waiting *take_next(qk__queue *queue)
 {
     for (qk__waiting **at = &queue->waiting; *at; at = &(*at)->next)
@@ -121,8 +120,7 @@ static qk__waiting *take_next(qk__queue *queue)
     return NULL;
 }
 
-/* The caller holds the queue's lock. Of a text that is done every chunk is here: if its first is not,
- * it has none. */
+/* The caller holds the queue's lock. All chunks of a finished text are here: if its first chunk is not, it has none. */
 static qk_status follow(qk_sink *sink, const qk__text_block *block, qk__queue *queue,
                         qk_error *err)
 {
@@ -199,7 +197,7 @@ qk_status qk__spare_take(qk_sink *sink, qk__waiting **found, qk_error *err)
     return status;
 }
 
-/* Rows of first positions once more: they lead their chunk, which is the first of its text. */
+/* Sums rows of first positions again: they come first in the first chunk of their text. */
 static qk_status sum_first(const qk_sink *sink, qk__waiting *w, const qk__part_shape *shape,
                            const qk__chunk_rows *all, qk_error *err)
 {

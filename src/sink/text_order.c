@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The order in which texts are run, and which make a block: with sums of groups of texts, group by group, so that a
- * block has the sums of its own groups alone; else as they are numbered. */
+/* The order in which texts are run, and the texts of a block. With sums of groups of texts the order is group by
+ * group, so that a block has only the sums of its own groups; else it is that of their numbers. */
 #include <assert.h>
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes captures from the blocks, when all of them are there. */
+/* Writes captures from the blocks, when all are there. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,12 +10,11 @@
 #include "sink/all_blocks.h"
 #include "sink/sink.h"
 
-/* A row group takes about as much memory in each thread; heads of a capture are read in blocks
- * of rows, whatever the groups. */
+/* In each thread a row group takes about this much memory; readers read blocks of rows, whatever the row groups. */
 enum { GROUP_BYTES = 16 << 20, MIN_GROUP_ROWS = 1024, MAX_GROUP_ROWS = 65536 };
 enum { BLOCK_BYTES = 1 << 20 };
 
-/* A file: a head, or all heads of a layer and kind. */
+/* A file: of a head, or of all heads of a layer and kind. */
 typedef struct file_job {
     int layer;
     qk_kind kind;
@@ -101,7 +100,7 @@ static qk_status find_string(const qk_sink *sink, int32_t token, const char **te
                             (int)token);
 }
 
-/* Fills the buffer with rows of a text, and hands it over each time it is full. */
+/* Fills the buffer with rows of a text, and writes it each time it is full. */
 static qk_status copy_text(const finish *f, const qk__text_rows *text, size_t head,
                            qk_head_writer *writer, row_buffer *b, qk_error *err)
 {

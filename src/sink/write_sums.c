@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sums of all blocks, added in the order of the blocks: so a sum does not depend on who made which block, nor when. A
- * layer at a time, of which one block more than the sum is in memory. */
+/* Adds the sums of all blocks in the order of the blocks: so a sum depends neither on who made a block nor when. One
+ * layer at a time; memory holds its sums and those of one block. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ typedef struct adding {
     atomic_size_t done; /* layers */
 } adding;
 
-/* What of a block's file is number i of a layer's parts. */
+/* Finds part i of a layer in a block's file. */
 static qk_status find_sums(const adding *a, const qk__block *block, int layer, int i,
                            qk__stored_sums *found, qk_error *err)
 {
@@ -31,7 +31,7 @@ static qk_status find_sums(const adding *a, const qk__block *block, int layer, i
                        err);
 }
 
-/* Part i of a layer, of one block. */
+/* Loads part i of a layer from one block. */
 static qk_status load(const adding *a, const qk__block *block, int layer, int i,
                       const qk__part_shape *shape, qk__part_moments **part, qk_error *err)
 {
@@ -67,7 +67,7 @@ static qk_status add_block(const adding *a, int64_t number, int layer, int i,
     return status;
 }
 
-/* All parts of a layer. */
+/* Adds all parts of a layer. */
 static qk_status add_layer(const adding *a, int layer, qk__layer_parts *sums, qk_error *err)
 {
     const bool first = a->set != QK__ATTENTION && a->sink->settings.keep.first > 0;
@@ -80,7 +80,7 @@ static qk_status add_layer(const adding *a, int layer, qk__layer_parts *sums, qk
     return QK_OK;
 }
 
-/* With the capture that the sums are of, so that no other one's are taken for them. */
+/* Writes a layer with the name of its capture, so that no other sums are taken for it. */
 static qk_status write_layer(const adding *a, int layer, const qk__layer_parts *sums,
                              qk_error *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Aggregates that SQLite lacks: median, quantile, corr, slope, sd; and an avg whose rounding errors do not show. */
+/* Aggregates that SQLite lacks: median, quantile, corr, slope, sd; and an avg without visible rounding errors. */
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@ typedef struct values {
     size_t count, capacity;
 } values;
 
-/* Whether a value counts: an empty one does not; a text, which SQLite would take for 0, is a mistake. */
+/* Whether a value counts: an empty one does not. A text, which SQLite would take for 0, is a mistake. */
 static bool is_number(sqlite3_context *context, sqlite3_value *value)
 {
     const int type = sqlite3_value_numeric_type(value);
@@ -37,7 +37,7 @@ static void add_value(sqlite3_context *context, int count, sqlite3_value **argum
     values *v = sqlite3_aggregate_context(context, sizeof *v);
     if (!v || !is_number(context, arguments[0]))
         return;
-    if (v->count == v->capacity) { /* SQLite's memory, so that it counts */
+    if (v->count == v->capacity) { /* counts as SQLite's memory */
         size_t room = v->capacity > 0 ? 2 * v->capacity : 64;
         double *grown = sqlite3_realloc64(v->items, room * sizeof *grown);
         if (!grown) {
@@ -48,7 +48,8 @@ static void add_value(sqlite3_context *context, int count, sqlite3_value **argum
         v->capacity = room;
     }
     double share = count > 1 ? share_of(arguments[1]) : 0.5;
-    v->share = v->count == 0 || share == v->share ? share : NAN; /* one for all rows */
+    v->share =
+        v->count == 0 || share == v->share ? share : NAN; /* must be the same in all rows */
     v->items[v->count++] = sqlite3_value_double(arguments[0]);
 }
 
@@ -58,7 +59,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Linear between order statistics, as NumPy's. */
+/* Linear between order statistics, as in NumPy. */
 static void end_values(sqlite3_context *context)
 {
     values *v = sqlite3_aggregate_context(context, 0);
@@ -80,7 +81,7 @@ static void end_values(sqlite3_context *context)
 
 /* ---- sums ------------------------------------------------------------------------------- */
 
-/* Of deviations from the first pair, so that large means cost no digits; errors are carried (Neumaier). */
+/* Sums deviations from the first pair, so that large means cost no digits; errors are carried (Neumaier). */
 typedef struct sum {
     double total, error;
 } sum;
@@ -126,7 +127,7 @@ static void add_pair(sqlite3_context *context, int count, sqlite3_value **argume
     add(&m->yy, y * y);
 }
 
-/* avg: plain values, so that it is the sum over the count. */
+/* avg sums the plain values, so that it equals sum over count. */
 static void add_plain(sqlite3_context *context, int count, sqlite3_value **arguments)
 {
     moments *m = sqlite3_aggregate_context(context, sizeof *m);
@@ -137,7 +138,7 @@ static void add_plain(sqlite3_context *context, int count, sqlite3_value **argum
     add(&m->x, sqlite3_value_double(arguments[0]));
 }
 
-/* Of windows: a row that leaves. */
+/* In a window: a row that leaves it. */
 static void take_plain(sqlite3_context *context, int count, sqlite3_value **arguments)
 {
     moments *m = sqlite3_aggregate_context(context, sizeof *m);
@@ -213,7 +214,7 @@ qk_status qk__sql_functions(qk__store *t, qk_error *err)
                {"slope", 2, add_pair, end_slope},
                {"corr", 2, add_pair, end_corr}};
     const int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS;
-    /* It takes the place of SQLite's, which works in windows. */
+    /* Replaces SQLite's avg, and works in windows, too. */
     int code = sqlite3_create_window_function(t->db, "avg", 1, flags, NULL, add_plain, end_avg,
                                               end_avg, take_plain, NULL);
     if (code != SQLITE_OK)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds categories in a condition that are misspelt, or have no quotes. */
+/* Finds categories in a condition that are misspelt or lack their quotes. */
 #include <string.h>
 
 #include <qkscope/stats.h>
@@ -8,7 +8,7 @@
 #include "base/spelling.h"
 #include "tables/store.h"
 
-/* A text that is nearly a category, and is none. */
+/* Refuses a text that is nearly a category. */
 static qk_status check_text(const char *text, size_t length, qk_error *err)
 {
     qk__guess guess = qk__guess_begin(text, length);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fills `ablated`: which model an ablation is of, which ablation_groups.csv does not say, and its query heads. */
+/* Fills `ablated`: the model of an ablation, which ablation_groups.csv does not name, and its query heads. */
 #include "base/error.h"
 #include "base/json_build.h"
 #include "tables/store.h"

@@ -11,13 +11,13 @@
 #include "base/parse_number.h"
 #include "tables/store.h"
 
-/* Of all tables: head_distance.csv may have 150 million rows. */
+/* The limit on all tables: head_distance.csv may have 150 million rows. */
 static const int64_t MOST_OF_TABLES = INT64_C(8) << 30;
 enum { NUM_IDS = 5 }; /* head_id, model, layer, q_head, k_head */
 
 /* ---- rows ------------------------------------------------------------------------------- */
 
-/* Tables with several rows a head: the column that tells these apart, and whether it need not count from 0. */
+/* Tables with several rows a head: the column that numbers these rows, and whether it may skip numbers. */
 typedef struct index_column {
     const char *table, *name, *what;
     int64_t least;
@@ -32,19 +32,19 @@ static const index_column INDEXES[] = {
     {"lengths", "length", "length", 1, true},
     {"head_profile", "q_bucket", "query bucket", INT64_MIN, true}};
 
-/* A file on its way into a table. */
+/* A file that fills a table. */
 typedef struct filling {
     qk__store_table *table;
     qk__csv_reader *csv;
     sqlite3_stmt *insert;
-    /* Of the file, for each column of the table; QK__NO_COLUMN: it is not wanted or not there. */
+    /* The file's column for each column of the table; QK__NO_COLUMN: it is not wanted or not there. */
     size_t *columns;
     size_t pc;
     qk__row_model model;
-    const index_column *index; /* NULL: it is not one of these */
+    const index_column *index; /* NULL: the table has one row a head */
     size_t index_at;           /* column of the table */
     int64_t head, last_head, last_index;
-    bool unordered; /* rows do not count up, head after head: one may be there twice, or lack */
+    bool unordered; /* rows do not count up head after head: a row may be missing or double */
 } filling;
 
 static qk_status find_columns(filling *f, qk_error *err)
@@ -61,7 +61,7 @@ static qk_status find_columns(filling *f, qk_error *err)
     return table->first_component ? qk__reader_find(f->csv, "pc", true, &f->pc, err) : QK_OK;
 }
 
-/* The columns of the table that are wanted, and a value for each. */
+/* Prepares the statement for the wanted columns, and a value for each. */
 static qk_status prepare_insert(filling *f, qk_error *err)
 {
     const qk__store_table *table = f->table;
@@ -120,7 +120,7 @@ static qk_status bind_field(filling *f, size_t i, qk_error *err)
     return QK_OK;
 }
 
-/* The row before with the same ids: the file is read once more, up to it. */
+/* Finds the earlier row with the same ids, by reading the file again. */
 static qk_status fail_twice(filling *f, qk_error *err)
 {
     if (!f->table->of_heads)
@@ -154,7 +154,7 @@ static qk_status fail_twice(filling *f, qk_error *err)
         path, before, row, f->model.name, ids[0], ids[1]);
 }
 
-/* Rows that count up are all there, each once; of others that is looked at when all are read. */
+/* Rows that count up are complete and single; other rows are checked at the end. */
 static qk_status note_order(filling *f, qk_error *err)
 {
     const bool more = f->head == f->last_head;
@@ -169,7 +169,7 @@ static qk_status note_order(filling *f, qk_error *err)
     return QK_OK;
 }
 
-/* The first row that is of the same as the one before it, or stands behind one that lacks. */
+/* The first row that equals the row before it, or follows a missing row. */
 static const char WRONG_ROW[] =
     "SELECT model, head_id >> %d & %d, head_id & %d, i, row, expected, "
     "CASE WHEN i = before THEN row_before END FROM (SELECT head_id, %s AS i, "

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fills the tables that are made of others: models, the list of heads, every number of a head, and differences. */
+/* Fills the tables that are made from others: models, the list of heads, every number of a head, and differences. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,7 +30,7 @@ static qk_status list_models(qk__store_set *set, qk__csv_reader *csv, qk_error *
     return status;
 }
 
-/* *any: it is there. */
+/* *any: such a file is there. */
 static qk_status list_models_of(qk__store_set *set, qk__table_folder *source,
                                 const qk__store_table *table, bool *any, qk_error *err)
 {
@@ -42,7 +42,8 @@ static qk_status list_models_of(qk__store_set *set, qk__table_folder *source,
     return status;
 }
 
-/* qk.csv is long, and has no model that heads.csv lacks; so are others with several rows a head, which count alone. */
+/* qk.csv is long and has no model that heads.csv lacks. The same holds for other files with several rows a head, so
+ * they are read only where they are alone. */
 static qk_status list_all_models(qk__store_set *set, qk__table_folder *source, qk_error *err)
 {
     bool any = false;
@@ -57,7 +58,7 @@ static qk_status list_all_models(qk__store_set *set, qk__table_folder *source, q
     return QK_OK;
 }
 
-/* Those of models.csv are told what it leaves out. */
+/* Adds what models.csv leaves out of its models. */
 static qk_status complete_models(qk__store_set *set, qk_error *err)
 {
     char *unnamed = qk__unnamed_model(set);
@@ -104,7 +105,7 @@ qk_status qk__fill_models(qk__store_table *table, qk_error *err)
 
 /* ---- heads ------------------------------------------------------------------------------ */
 
-/* Fails where a statement has a row, whose first text says why. */
+/* Fails where a statement returns a row, whose first text says why. */
 static qk_status refuse(qk__store *t, const char *sql, qk_error *err)
 {
     sqlite3_stmt *statement;
@@ -157,7 +158,7 @@ qk_status qk__fill_ids(qk__store_table *table, qk_error *err)
     return QK_OK;
 }
 
-/* "INSERT INTO table SELECT ", and of each column that is wanted where it comes from. */
+/* "INSERT INTO table SELECT ", and for each wanted column where it comes from. */
 static qk_status begin_insert(const qk__store_table *table, qk__buffer *sql, qk_error *err)
 {
     QK_TRY(qk__sql_insert(table, sql, err));

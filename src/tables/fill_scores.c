@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fills `scores` from the table of an external benchmark, which has a row a model and whatever columns of numbers: here
- * a row is a model and a column. */
+/* Fills `scores` from the table of an external benchmark. The file has a row for each model and any columns of
+ * numbers; `scores` has a row for each model and column. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,12 +13,12 @@
 typedef struct scoring {
     qk__store_set *set;
     qk__csv_reader *csv;
-    sqlite3_stmt *insert, *note; /* note: which models were met */
+    sqlite3_stmt *insert, *note; /* note: the models that were met */
     size_t model, family, rows;
 } scoring;
 
-/* Whether a field begins as a number does. Then one that is none, and not empty, must not make the next column the
- * score. */
+/* Whether any field begins like a number. Then a field that is neither a number nor empty is a mistake, and does not
+ * make the next column the score. */
 static qk_status find_numbers(const scoring *s, size_t column, bool *any, qk_error *err)
 {
     double value;
@@ -45,7 +45,7 @@ static qk_status step(const scoring *s, sqlite3_stmt *statement, qk_error *err)
     return code == SQLITE_DONE ? QK_OK : qk__sql_fail(s->set->store, code, err);
 }
 
-/* Two columns of one name would be told apart by nothing. */
+/* Nothing would distinguish two columns of one name. */
 static qk_status add_column(const scoring *s, size_t column, qk_error *err)
 {
     const char *name = qk__reader_column_name(s->csv, column);
@@ -64,7 +64,7 @@ static qk_status add_column(const scoring *s, size_t column, qk_error *err)
     return QK_OK;
 }
 
-/* A model is in one row. */
+/* A model may have one row only. */
 static qk_status check_models(const scoring *s, qk_error *err)
 {
     const char *path = qk__reader_path(s->csv);
@@ -115,7 +115,7 @@ static qk_status read_scores(scoring *s, const char *path, qk_error *err)
     return status;
 }
 
-/* The file that was named, else those that lie in the folders. */
+/* Reads the named file, else the files in the folders. */
 static qk_status read_all(scoring *s, qk_error *err)
 {
     if (s->set->scores)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fills tables from long files (head_distance.csv may have 150 million rows), whose rows are summed over the heads of
- * each model while they are read. */
+ * each model as they are read. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,17 +9,17 @@
 #include "base/error.h"
 #include "tables/store.h"
 
-/* Files have at most 512 bins a side, but lags need not begin at 0. */
+/* Files have at most 512 bins a side, but distances need not begin at 0. */
 enum { MAX_SIDE = 1024, MAX_SHIFT = 53 };
 static const size_t MAX_CELLS = (size_t)1 << 26; /* of all models: 1 GiB */
 
 /* ---- what is summed --------------------------------------------------------------------- */
 
-/* Columns of a file: where a row belongs, how much it counts, and the number whose mean is taken. */
+/* Columns of a file: where a row belongs, how much it counts, and the number to average. */
 typedef struct sums {
     const char *table, *file;
     const char *column,
-        *row; /* row NULL: there is none, and rows of the file count up in each head */
+        *row; /* row NULL: there is no such column, and rows of the file count up in each head */
     const char *weight, *value; /* weight NULL: each row counts once */
     const char *insert; /* of model, column, row, sum of weights, mean, width of a bin */
 } sums;
@@ -35,16 +35,16 @@ typedef struct cell {
     double weight, sum; /* sum of value * weight */
 } cell;
 
-/* Of one model. */
+/* The sums of one model. */
 typedef struct grid {
     char *model;
     size_t columns, rows;          /* bins that were met */
     size_t stride, allocated_rows; /* of cells */
-    int shift;                     /* 2^shift bins of the file are one here */
+    int shift;                     /* one bin here is 2^shift bins of the file */
     cell *cells;
 } grid;
 
-/* A file on its way into the sums of all models. */
+/* A file, and the sums of all models. */
 typedef struct summing {
     const sums *of;
     qk__store_set *set;
@@ -54,7 +54,7 @@ typedef struct summing {
     grid *grids;                               /* by number of the model */
     size_t count, cells;
     sqlite3_stmt *note; /* which heads were met */
-    int64_t head, next; /* of the row before; the column that the next row of it has */
+    int64_t head, next; /* of the row before; the column of its head's next row */
 } summing;
 
 static qk_status add_grids(summing *s, size_t model, qk_error *err)
@@ -77,7 +77,7 @@ static size_t last_of(size_t bins, int more)
     return bins > 0 ? ((bins - 1) >> more) + 1 : 0;
 }
 
-/* Room for one more than the bins, in powers of two, in cells of 2^shift bins of the file. */
+/* Makes room for another bin, in powers of two, with cells of 2^shift bins of the file. */
 static qk_status reshape(summing *s, grid *g, size_t column, size_t row, int shift,
                          qk_error *err)
 {
@@ -146,7 +146,7 @@ static qk_status find_columns(summing *s, qk_error *err)
     return qk__reader_find(s->csv, s->of->value, true, &s->value, err);
 }
 
-/* Rows are not kept, so that a file that holds a head twice shows only by the head coming back: rows of a head must be
+/* Rows are not kept, so a head that is there twice shows only when it comes again: the rows of a head must be
  * together, as they are written. */
 static qk_status note_head(summing *s, qk_error *err)
 {
@@ -171,7 +171,7 @@ static qk_status note_head(summing *s, qk_error *err)
     return code == SQLITE_DONE ? QK_OK : qk__sql_fail(s->set->store, code, err);
 }
 
-/* Where there are no rows of a grid, a head has one row of the file for each column, in order. */
+/* A grid without rows has one row of the file for each column of a head, in order. */
 static qk_status check_column(summing *s, int64_t column, qk_error *err)
 {
     if (s->of->row || column == s->next++)
@@ -208,7 +208,7 @@ static qk_status add_row(summing *s, qk_error *err)
         QK_TRY(qk__reader_integer(s->csv, s->weight, 0, INT64_MAX, &weight, err));
     QK_TRY(qk__reader_number(s->csv, s->value, &value, err));
     QK_TRY(check_column(s, column, err));
-    if (row < 0) /* keys ahead of the query, where buckets are not in order of position */
+    if (row < 0) /* keys after the query, where buckets are not in order of position */
         return QK_OK;
     QK_TRY(grid_of_model(s, &g, err));
     const double counted = isfinite(value) ? (double)weight : 0;
@@ -241,7 +241,7 @@ static qk_status read_rows(summing *s, qk_error *err)
 
 /* ---- into the table --------------------------------------------------------------------- */
 
-/* In tokens; nobody knows where the heads of a model have bins of their own. */
+/* In tokens; unknown where the heads of a model have different bins. */
 static qk_status width_of(const summing *s, const grid *g, double *width, qk_error *err)
 {
     *width = NAN;
@@ -255,7 +255,7 @@ static qk_status width_of(const summing *s, const grid *g, double *width, qk_err
     return QK_OK;
 }
 
-/* Cells with something in them, and the last one of all that were met. */
+/* Writes the cells with a weight, and the last cell that was met. */
 static qk_status put_grid(const summing *s, const grid *g, sqlite3_stmt *insert, qk_error *err)
 {
     double width;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Columns of earlier versions, and what says the same now. */
+/* Columns of earlier versions, and what replaced them. */
 #include <string.h>
 
 #include <qkscope/results.h>

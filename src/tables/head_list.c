@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Heads of a folder, or of two beside each other, as a list: those that a condition keeps, in an order, with chosen
+/* Heads of one folder, or of two side by side, as a list: those that a condition keeps, in an order, with chosen
  * columns. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "settings/head_set.h"
 #include "tables/store.h"
 
-/* What a list has where no columns are named: those that a table has. */
+/* The columns of a list without --columns, as far as tables have them. */
 static const char USUAL[] =
     "model,layer,q_head,k_head,category,category_probability,r_q,r_q_lo,r_q_hi,r_k,r_k_lo,"
     "r_k_hi,plane_var_fraction,bias_strength,bias_strength_lo,bias_strength_hi,ap_overall,"
@@ -28,19 +28,19 @@ static const char OF_TWO[] =
     "a.head_numbers AS a FULL JOIN b.head_numbers AS b USING (head_id, layer, q_head)"
     " LEFT JOIN main.diff AS diff USING (head_id)";
 
-/* A column by its name in the list, and where it is: in main, a, b or diff. */
+/* A column by its name in the list, and its place: main, a, b or diff. */
 typedef struct list_column {
     char name[80], from[240];
     const qk__store_column *column;
     const char *set;
-    size_t values; /* heads that have one */
+    size_t values; /* heads that have a value */
 } list_column;
 
 typedef struct head_list {
     const qk_head_query *query;
     qk__store *store;
     const char *from;
-    list_column *columns; /* those to list, then those that the condition and the order read */
+    list_column *columns; /* those to list, then those that condition and order read */
     size_t count, listed, capacity;
     size_t heads;
 } head_list;
@@ -51,7 +51,7 @@ static const qk__store_column *find_column(const head_list *l, const char *name,
                                            qk__guess *guess)
 {
     const qk__store_table *numbers = qk__store_table_of(l->store->sets[0], "head_numbers");
-    for (size_t i = 1; i < numbers->num_columns; i++) { /* head_id is nobody's business */
+    for (size_t i = 1; i < numbers->num_columns; i++) { /* head_id is internal */
         if (strcmp(numbers->columns[i].name, name) == 0)
             return &numbers->columns[i];
         if (guess)
@@ -72,7 +72,7 @@ static bool is_text(const qk__store_column *column)
                           : strcmp(column->name, "model") == 0;
 }
 
-/* "a", "b" or "diff" before a name, "main" of none; *name is what follows. */
+/* "a", "b" or "diff" before a name, else "main"; *name is what follows. */
 static const char *side_of(const char **name)
 {
     static const char *const SIDES[] = {"a", "b", "diff"};
@@ -103,7 +103,7 @@ static qk_status no_column(const head_list *l, const char *name, qk_error *err)
                     name);
 }
 
-/* Of two folders a column is that of a, of b, or their difference, unless both have the same. */
+/* With two folders a column belongs to a, to b, or to their difference, unless both have the same. */
 static qk_status check_side(const head_list *l, const char *side, const qk__store_column *c,
                             qk_error *err)
 {
@@ -126,7 +126,7 @@ static qk_status check_side(const head_list *l, const char *side, const qk__stor
     return QK_OK;
 }
 
-/* Unless it is there already: two of a name could not be told apart. */
+/* Adds a column once: two columns of one name look the same. */
 static qk_status add_column(head_list *l, const char *side, const qk__store_column *column,
                             qk_error *err)
 {
@@ -154,7 +154,7 @@ static qk_status add_column(head_list *l, const char *side, const qk__store_colu
     return QK_OK;
 }
 
-/* A column; of two folders, both of the name, unless it says which. */
+/* Adds a column; with two folders both columns of the name, unless a side is named. */
 static qk_status add_named(head_list *l, const char *text, qk_error *err)
 {
     const char *name = text, *side = side_of(&name);
@@ -191,7 +191,7 @@ static qk_status read_names(head_list *l, qk_error *err)
 
 /* ---- conditions and orders -------------------------------------------------------------- */
 
-/* What SQLite does not understand, in the words of a list; "\n)" follows the text at the end of the statement. */
+/* Says what SQLite does not understand, in the words of a list; "\n)" follows the text at the end of the statement. */
 static qk_status fail_text(const head_list *l, const char *sql, const char *text, qk_error *err)
 {
     static const char NONE[] = "no such column: ", BOTH[] = "ambiguous column name: ",
@@ -309,7 +309,7 @@ static qk_status count_values(head_list *l, qk_error *err)
     return status;
 }
 
-/* Of the usual columns those that are there; of a study alone, the model. */
+/* Of the usual columns, those with values; the model in a study only. */
 static qk_status choose_columns(head_list *l, qk_error *err)
 {
     const bool usual = !l->query->columns;
@@ -406,7 +406,7 @@ static qk_status add_query_heads(const head_list *l, qk__buffer *sql, qk_error *
                                    order, order, way);
 }
 
-/* The statement of key heads around that of query heads. */
+/* Wraps the statement of query heads in the statement of key heads. */
 static qk_status group_by_key(const head_list *l, qk__buffer *sql, qk_error *err)
 {
     qk__buffer query_heads = *sql;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a list of heads says of the folders that it is made from, and whether heads are there. */
+/* What a list of heads says of its folders, and whether named heads are there. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A list of query heads as one of key heads, which are what a cache of keys and values has: of its query heads a key head
- * has the least, the mean and the largest number. */
+/* Turns a list of query heads into a list of key heads, which are what a cache of keys and values holds: a key head
+ * has the least, the mean and the largest number of its query heads. */
 #include <string.h>
 
 #include "base/buffer.h"
 #include "base/error.h"
 #include "tables/store.h"
 
-/* A text is that of all its query heads, with a slash between unlike ones. */
+/* A text joins the different texts of its query heads, with slashes. */
 static qk_status add_column(qk__buffer *sql, const qk__listed *c, qk_error *err)
 {
     if (c->text)

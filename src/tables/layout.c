@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which tables the database has, and with which columns: those of the schema, and those made of them. */
+/* The tables of the database and their columns: those of the schema, and those made from them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -146,7 +146,7 @@ static bool is_number_of(const qk__column *column)
     return field && strcmp(field->file, column->file) == 0;
 }
 
-/* Of columns of one name that of a number of heads counts, then the first table's. */
+/* Among columns of one name, one that is a number of a head counts, then that of the first table. */
 static qk_status add_number(qk__store_table *table, size_t *capacity, const char *from,
                             const qk__column *column, qk_error *err)
 {
@@ -207,7 +207,7 @@ static qk_status add_list(qk__store_table *table, qk_error *err)
     return create(table, err);
 }
 
-/* Columns of a file, which is summed while it is read. */
+/* Columns of a file that is summed while it is read. */
 static qk_status add_sums(qk__store_table *table, const char *file, const char *const columns[],
                           qk_error *err)
 {
@@ -235,7 +235,7 @@ static qk_status add_weights(qk__store_table *table, qk_error *err)
     return add_sums(table, "head_component_weights.csv", COLUMNS, err);
 }
 
-/* Of a file that nobody knows the columns of. */
+/* For a file with unknown columns. */
 static qk_status add_scores(qk__store_table *table, qk_error *err)
 {
     static const char *const COLUMNS[] = {"model", "family", "score", "value", "scored"};
@@ -257,7 +257,7 @@ static qk_status add_ablated(qk__store_table *table, qk_error *err)
 
 /* ---- all of them ------------------------------------------------------------------------ */
 
-/* Each is made of the tables before it. */
+/* Each table is made from tables before it. */
 static const struct {
     const char *name;
     qk_status (*add)(qk__store_table *table, qk_error *err);
@@ -293,7 +293,7 @@ qk_status qk__layout_create(qk__store_set *set, qk_error *err)
     return QK_OK;
 }
 
-/* What b has more than a in each number of heads. */
+/* b less a, in each number of heads. */
 qk_status qk__layout_add_diff(qk__store_set *set, qk_error *err)
 {
     const qk__store_table *numbers = qk__store_table_of(set, "head_numbers");

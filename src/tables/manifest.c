@@ -16,7 +16,7 @@
 
 /* ---- reading ---------------------------------------------------------------------------- */
 
-/* models.csv and scores.csv are no analysis's. */
+/* models.csv and scores.csv belong to no analysis. */
 static bool is_table(const char *name)
 {
     return strcmp(name, "summary.json") == 0 ||
@@ -36,7 +36,7 @@ static qk_status list_tables(const char *folder, json_t *tables, qk_error *err)
     return failed == 0 ? QK_OK : qk__nomem(err);
 }
 
-/* The manifest of a version that knew one run becomes {"runs": [it]}. */
+/* The manifest of a version with one run becomes {"runs": [that run]}. */
 static qk_status wrap(qk__manifest *manifest, const char *folder, qk_error *err)
 {
     json_t *tables = json_array();
@@ -122,7 +122,7 @@ bool qk__same_capture(const json_t *run, const json_t *other, const char **file)
     {
         const char *name = qk__json_string(entry, "file");
         if (json_object_set(files, name, json_object_get(entry, "xxh3_128")) != 0)
-            *file = name; /* no memory to tell: then it is another one */
+            *file = name; /* without memory it counts as different */
     }
     json_array_foreach(json_object_get(run, "inputs"), i, entry)
     {
@@ -157,7 +157,7 @@ static qk_status check_captures(const qk__manifest *manifest, const char *folder
 
 /* ---- whether the tables are as they were written ---------------------------------------- */
 
-/* Appends what is wrong with a table. */
+/* Appends what has changed in a table. */
 static qk_status compare_table(const char *folder, const char *name, const json_t *was,
                                json_t *changes, qk_error *err)
 {
@@ -276,7 +276,7 @@ qk_status qk__manifest_verify_table(const qk__manifest *manifest, const char *fo
     return status;
 }
 
-/* Of a folder whose manifest was read. */
+/* For a folder whose manifest was read. */
 static qk_status check_all(const qk__manifest *manifest, const char *folder, qk_error *err)
 {
     if (!manifest->root && !manifest->broken)

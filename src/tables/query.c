@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Statements of the user's, and what there is to ask. */
+/* Statements of the user, and the list of what can be asked. */
 #include <string.h>
 
 #include "base/buffer.h"
@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "tables/store.h"
 
-/* All folders are "main"; of several each has a letter, too. */
+/* All folders are "main"; each of several folders has a letter, too. */
 static qk_status open_folders(const qk_sql_query *query, qk__store **tables, qk_error *err)
 {
     enum { LETTERS = 26 };

@@ -10,7 +10,7 @@
 #include "schema/columns.h"
 #include "tables/store.h"
 
-/* One value; texts lie in a buffer, and `integer` is where. */
+/* A value; texts lie in a buffer, where `integer` says. */
 typedef struct cell {
     qk__value value;
     int type; /* SQLITE_INTEGER, ... */
@@ -73,7 +73,7 @@ static const cell *cell_at(const found *f, size_t row, size_t column)
     return &f->cells[row * f->columns + column];
 }
 
-/* A text among numbers makes all of them texts, a real or an empty one all integers reals. */
+/* A text makes all numbers of its column texts; a real or an empty value makes all integers reals. */
 static qk_column_type type_of(const found *f, size_t column, const char *declared)
 {
     bool any[SQLITE_NULL + 1] = {false};
@@ -95,7 +95,7 @@ static const char *text_at(const found *f, const cell *c)
     return c->type == SQLITE_TEXT ? (const char *)f->texts.data + c->value.integer : NULL;
 }
 
-/* Numbers among texts. */
+/* Spells the numbers of a column of texts. */
 static qk_status spell_numbers(found *f, size_t column, qk_error *err)
 {
     for (size_t row = 0; row < f->rows; row++) {
@@ -128,7 +128,7 @@ static void fill_column(const found *f, size_t column, qk_column_type type, qk__
     }
 }
 
-/* Of a column of that name, as a number of a head or else as a table has it; nothing is known of others. */
+/* Of a number of a head with this name, else of a table's column; of other names nothing is known. */
 static qk_column_info info_of(const char *name)
 {
     const char *dot = strchr(name, '.'), *plain = dot ? dot + 1 : name; /* "a.r_q" of a list */
@@ -142,7 +142,7 @@ static qk_column_info info_of(const char *name)
     return info;
 }
 
-/* Columns are found by their names, so the second `layer` of a join is "layer:1", as SQLite itself calls it. */
+/* Columns are found by name, so the second `layer` of a join is "layer:1", as in SQLite itself. */
 static qk_status name_columns(const found *f, sqlite3_stmt *statement, char **names,
                               qk_error *err)
 {

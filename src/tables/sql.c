@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs statements: what one reads is filled before its first step, and what it may is decided here. */
+/* Runs statements: the tables that a statement reads are filled before its first step, and what it may do is decided
+ * here. */
 #include <ctype.h>
 #include <math.h>
 #include <stdarg.h>
@@ -14,8 +15,9 @@
 #include "tables/store.h"
 
 enum {
-    STEPS_BETWEEN = 100, /* two looks at memory; a step takes at most QK__MOST_TEXT of it */
-    STEPS_TO_ASK = 1000, /* the clock, and the user whether to go on */
+    STEPS_BETWEEN =
+        100, /* between two looks at memory; a step takes at most QK__MOST_TEXT of it */
+    STEPS_TO_ASK = 1000, /* between two looks at the clock and questions to the user */
 };
 
 /* ---- what there is ---------------------------------------------------------------------- */
@@ -45,7 +47,7 @@ static void want(qk__store *t, const char *set, const char *table, const char *c
 {
     const qk__store_set *in = set ? qk__store_set_of(t, set) : NULL;
     qk__store_table *found = in ? qk__store_table_of(in, table) : NULL;
-    /* Without a name, SQLite too takes the first that has it. */
+    /* Without a set's name SQLite, too, takes the first set with the table. */
     for (size_t i = 0; !set && i < t->num_sets && !found; i++)
         found = qk__store_table_of(t->sets[i], table);
     if (!found)
@@ -99,7 +101,7 @@ void qk__sql_guard(qk__store *t)
     sqlite3_progress_handler(t->db, STEPS_BETWEEN, go_on, t);
 }
 
-/* sql: what could not be read. */
+/* sql: the part that could not be read. */
 static qk_status fail_at(qk__store *t, const char *sql, int code, qk_error *err)
 {
     const char *message = sqlite3_errmsg(t->db);
@@ -178,8 +180,8 @@ qk_status qk__store_fill(qk__store_table *table, qk_error *err)
     return status;
 }
 
-/* The tables that a statement asks for. To fill them takes statements of ours, which ask for tables themselves: so what
- * this one asks for is noted first. */
+/* Takes the tables that a statement asks for. Filling them takes statements of our own, which ask for tables as well:
+ * so these tables are noted first. */
 static qk_status take_asked(qk__store *t, qk__store_table ***asked, size_t *count,
                             qk_error *err)
 {
@@ -208,7 +210,7 @@ static qk_status fill_asked(qk__store *t, qk_status status, qk_error *err)
     return status;
 }
 
-/* NULL: nothing is wrong with it. */
+/* NULL: there is no fault. */
 static const char *fault_of(const qk__store *t, sqlite3_stmt *statement, const char *rest)
 {
     if (!statement)
@@ -229,7 +231,7 @@ static bool is_in_name(char c)
     return isalnum((unsigned char)c) || c == '_';
 }
 
-/* Where that begins which stands before `end`: quotes and spaces do not count. */
+/* The beginning of the name before `end`, without quotes and spaces. */
 static const char *skip_back(const char *sql, const char *end)
 {
     while (end > sql && strchr(" \t\r\n\"`[]", end[-1]))
@@ -237,7 +239,7 @@ static const char *skip_back(const char *sql, const char *end)
     return end;
 }
 
-/* Whether a statement has, before `end`, the name and a dot; and no dot, where a table may stand alone. */
+/* Whether, before `end`, the statement has the name and a dot; without a dot, `alone`. */
 static bool follows(const char *sql, const char *end, const char *name, bool alone)
 {
     const size_t length = strlen(name);
@@ -249,7 +251,7 @@ static bool follows(const char *sql, const char *end, const char *name, bool alo
            sqlite3_strnicmp(end - length, name, (int)length) == 0;
 }
 
-/* Whether a statement names a table of the set: as SET.TABLE, and those of the first set as TABLE alone, too. */
+/* Whether a statement names a table of the set: as SET.TABLE, or, in the first set, as TABLE alone. */
 static bool is_named(const char *sql, const qk__store_set *set, bool first, const char *table)
 {
     const size_t length = strlen(table);
@@ -260,7 +262,7 @@ static bool is_named(const char *sql, const qk__store_set *set, bool first, cons
     return false;
 }
 
-/* The columns of that name, or all of them (NULL), of tables that are asked for. */
+/* Wants the columns of that name, or all (NULL), of the tables that are asked for. */
 static void want_named(qk__store *t, const char *name, size_t length)
 {
     for (size_t s = 0; s < t->num_sets; s++)
@@ -273,7 +275,7 @@ static void want_named(qk__store *t, const char *name, size_t length)
         }
 }
 
-/* Those in the parentheses behind USING. */
+/* Wants the columns in the parentheses behind USING. */
 static void want_using(qk__store *t, const char *list)
 {
     list += strspn(list, " \t\r\n");
@@ -289,7 +291,7 @@ static void want_using(qk__store *t, const char *list)
     }
 }
 
-/* SQLite does not say that it reads the columns of these. */
+/* SQLite does not say that it reads the columns of USING and NATURAL. */
 static void want_joined(qk__store *t, const char *sql)
 {
     static const char USING[] = "using";

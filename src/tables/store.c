@@ -78,7 +78,7 @@ void qk__store_close(qk__store **tables)
 
 /* ---- folders ---------------------------------------------------------------------------- */
 
-/* A new one; its tables are empty. */
+/* A new set with empty tables. */
 static qk_status need_set(qk__store *t, const char *name, qk__store_set **set, qk_error *err)
 {
     *set = qk__store_set_of(t, name);
@@ -147,7 +147,7 @@ qk_status qk__store_add(qk__store *t, const char *name, const char *folder, bool
     qk__table_folder *source = &set->sources[set->num_sources++];
     *source = (qk__table_folder){0};
     QK_TRY(open_source(source, folder, force, err));
-    for (size_t i = 0; i < set->num_tables; i++) /* they get more rows */
+    for (size_t i = 0; i < set->num_tables; i++) /* more rows follow */
         set->tables[i].filled = false;
     return check_tables(set, source, err);
 }

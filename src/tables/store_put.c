@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Puts rows of the caller's into a table, so that what it computed is asked as what lies in files. */
+/* Puts rows of the caller into a table, so that computed rows can be asked like files. */
 #include <math.h>
 
 #include "base/buffer.h"

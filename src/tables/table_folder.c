@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where in a folder the file of a table is, whether it is as its run wrote it, and what manifests say of models. */
+/* Where in a folder a table's file is, whether it is as its run wrote it, and what manifests say of models. */
 #define _XOPEN_SOURCE 700 /* realpath */
 #include <limits.h>
 #include <math.h>
@@ -14,7 +14,7 @@
 
 /* ---- where a file is -------------------------------------------------------------------- */
 
-/* An ablation has a folder of its own, which may lie in that of the results. */
+/* An ablation has its own folder, which may lie in the folder of results. */
 qk_status qk__find_table_file(const qk__table_folder *source, const qk__table *file,
                               qk__path *path, bool *there, qk_error *err)
 {
@@ -29,7 +29,7 @@ qk_status qk__find_table_file(const qk__table_folder *source, const qk__table *f
     return QK_OK;
 }
 
-/* Whether it is as its run wrote it. Of an ablation, all of it. */
+/* Checks that a file is as its run wrote it; of an ablation, all files. */
 static qk_status check_file(qk__table_folder *source, const qk__table *file, const char *path,
                             bool there, qk_error *err)
 {
@@ -60,7 +60,7 @@ qk_status qk__open_table_file(qk__table_folder *source, const qk__table *file,
 
 /* ---- models ----------------------------------------------------------------------------- */
 
-/* The last part of the folder's real path: what a model without a name is called. */
+/* The last part of the folder's real path names a model without a name. */
 char *qk__unnamed_model(const qk__store_set *set)
 {
     char *path = set->num_sources > 0 ? realpath(set->sources[0].folder, NULL) : NULL;
@@ -70,7 +70,7 @@ char *qk__unnamed_model(const qk__store_set *set)
     return name;
 }
 
-/* Its layers and the lengths of its texts, as a manifest says them; rows of models.csv have priority. */
+/* Adds layers and lengths of texts from a manifest; models.csv has priority. */
 qk_status qk__tell_of_model(qk__store_set *set, const char *name, qk_error *err)
 {
     int layers = 0;

@@ -38,10 +38,10 @@ QK_MUST_CHECK qk_status qk__store_open(qk__store **tables, const qk_context *con
                                        qk_error *err);
 void qk__store_close(qk__store **tables);
 
-/* Adds a folder of results, a study, a comparison or an ablation. Folders of one name ("main" to begin with) have their
- * rows in the same tables, one model in one folder; those of another name have tables of their own: "a" has a.heads,
- * a.models, ... QK_ERR_NOT_FOUND: it has no tables. QK_ERR_INCONSISTENT, unless `force`, here and when a table is read:
- * the manifest says that it is not complete, or not as it was written. */
+/* Adds a folder of results, a study, a comparison or an ablation. Folders of one name ("main" to begin with) have
+ * their rows in the same tables, one model in one folder; folders of another name have their own tables: "a" has
+ * a.heads, a.models, ... QK_ERR_NOT_FOUND: it has no tables. QK_ERR_INCONSISTENT, unless `force`, here and when a
+ * table is read: the manifest says that the folder is not complete, or a table has changed. */
 QK_MUST_CHECK qk_status qk__store_add(qk__store *tables, const char *name, const char *folder,
                                       bool force, qk_error *err);
 
@@ -49,26 +49,26 @@ QK_MUST_CHECK qk_status qk__store_add(qk__store *tables, const char *name, const
 QK_MUST_CHECK qk_status qk__store_scores(qk__store *tables, const char *name, const char *path,
                                          qk_error *err);
 
-/* The rows of a SELECT of ours, printf style with SQLite's conversions: %Q is a text in quotes or NULL, %w a name
- * between quotes. A column of the result is an integer, a real or a text by what is in it; whole numbers with
- * empty ones among them are reals. */
+/* The rows of a SELECT of our own, printf style with SQLite's conversions: %Q is a text in quotes or NULL, %w a name
+ * between quotes. A column of the result is an integer, a real or a text, as its values are; whole numbers with empty
+ * ones among them are reals. */
 QK_MUST_CHECK qk_status qk__store_ask(qk__store *tables, qk_columns **rows, qk_error *err,
                                       const char *sql, ...);
 
-/* Runs a statement of ours that has no rows; temporary tables are `temp.NAME`. */
+/* Runs a statement of our own that returns no rows; temporary tables are `temp.NAME`. */
 QK_MUST_CHECK qk_status qk__store_do(qk__store *tables, qk_error *err, const char *sql, ...);
-/* A table of "main" is the caller's from now on, who puts rows into it: no file is read into it. */
+/* From now on the caller puts rows into this table of "main"; no file is read into it. */
 QK_MUST_CHECK qk_status qk__store_own(qk__store *tables, const char *table, qk_error *err);
 /* Adds rows to it, by the names of the columns. */
 QK_MUST_CHECK qk_status qk__store_put(qk__store *tables, const char *table,
                                       const qk_columns *rows, qk_error *err);
 
-/* Says that a SELECT of ours will be asked: tables that are read from now on have its columns, too, so that none is read
- * once for each statement. */
+/* Announces a SELECT of our own: tables that are read from now on have its columns, so that no table is read once for
+ * each statement. */
 QK_MUST_CHECK qk_status qk__store_expect(qk__store *tables, const char *sql, qk_error *err);
 
-/* The rows of a statement from outside: one SELECT, within some seconds and a gigabyte of memory.
- * QK_ERR_ARGUMENT: it is wrong, with the place; QK_ERR_UNSUPPORTED: it needs more than that. */
+/* The rows of a statement from outside: one SELECT, within some seconds and a gigabyte of memory. QK_ERR_ARGUMENT: it
+ * is wrong, with the place; QK_ERR_UNSUPPORTED: it needs more than that. */
 QK_MUST_CHECK qk_status qk__store_query(qk__store *tables, const char *sql, double seconds,
                                         qk_columns **rows, qk_error *err);
 

@@ -96,7 +96,7 @@ const char *qk__lengths_of_all(const qk_text_lengths *each, size_t count,
     qk_text_lengths all = qk__no_lengths;
     char words[QK_LENGTHS_SIZE];
     for (size_t i = 0; i < count; i++) {
-        all.least = fmin(all.least, each[i].least); /* which takes no NaN */
+        all.least = fmin(all.least, each[i].least); /* fmin ignores NaN */
         all.most = fmax(all.most, each[i].most);
     }
     if (count == 1)

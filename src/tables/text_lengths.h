@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lengths of texts, in manifests, tables and words; and when two of them are too unlike to compare. */
+/* The lengths of texts, in manifests, tables and words; and whether two lengths are too different to compare. */
 #ifndef QK_TABLES_TEXT_LENGTHS_H
 #define QK_TABLES_TEXT_LENGTHS_H
 
@@ -20,13 +20,14 @@ enum { QK__NUM_LENGTHS = 6 };
 extern const qk__length_member qk__length_members[QK__NUM_LENGTHS];
 double *qk__length_of(qk_text_lengths *lengths, size_t member);
 
-/* An object, NULL where memory ran out; and from it, NaN where it has no such number. */
+/* The lengths as an object, NULL where memory ran out; and from it, NaN where it has no such number. */
 json_t *qk__lengths_to_json(const qk_text_lengths *lengths);
 qk_text_lengths qk__lengths_of_json(const json_t *object);
 
-/* The tokens that a category is said to be at: the median, else the longest text; NaN. */
+/* The tokens that a category refers to: the median, else the longest text; NaN. */
 double qk__length_of_texts(const qk_text_lengths *lengths);
-/* Whether some of several models are unlike; and those of all in words: from the shortest to the longest, and whether they are unlike. */
+/* Whether the lengths of some of several models differ too much; and the lengths of all in words: from the shortest to
+ * the longest, and whether they differ. */
 bool qk__lengths_unlike(const qk_text_lengths *each, size_t count);
 const char *qk__lengths_of_all(const qk_text_lengths *each, size_t count,
                                char text[QK_LENGTHS_SIZE]);
