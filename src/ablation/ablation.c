@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Causal tests of heads: the order of events. A unit is some texts, or windows of long ones, with all
- * their branches: the sums of one text behind those of the other. */
+/* Causal tests of heads: the order of events. A unit is some texts, or windows of long texts, with all their branches:
+ * the sums of one text behind those of another. */
 #include "ablation/ablation.h"
 
 #include <inttypes.h>
@@ -80,7 +80,7 @@ static void forecast(qk__ablation *a)
     }
 }
 
-/* How long a forward of the first text takes, twice: the first one reads the weights. */
+/* Measures a forward of the first text twice: the first one also reads the weights. */
 static qk_status time_text(void *user, qk__window *window, qk_error *err)
 {
     qk__ablation *a = user;
@@ -166,7 +166,7 @@ static qk_status run_text(void *user, qk__window *window, qk_error *err)
     return status;
 }
 
-/* Which units are there; how many texts are in them, and in those of this process. */
+/* Finds the finished units, how many texts are in them, and how many of these are this process's. */
 static qk_status look_at_units(qk__ablation *a, int64_t *texts, int64_t *own, qk_error *err)
 {
     *texts = *own = 0;
@@ -239,7 +239,7 @@ static qk_status read_sums(qk__ablation *a, qk_error *err)
 
 /* ---- the run ----------------------------------------------------------------------------- */
 
-/* Without a manifest nobody knows whose tables they are. */
+/* Without a manifest the origin of tables is unknown. */
 static qk_status check_no_tables(const char *output, qk_error *err)
 {
     for (size_t i = 0; i < sizeof qk__ablation_tables / sizeof *qk__ablation_tables; i++) {
@@ -254,7 +254,7 @@ static qk_status check_no_tables(const char *output, qk_error *err)
     return QK_OK;
 }
 
-/* An output folder may have this ablation, another one where it is to be replaced, and nothing of another command. */
+/* An output folder may hold this ablation, another one that is to be replaced, and nothing of another command. */
 static qk_status check_output(const qk__ablation *a, qk_error *err)
 {
     const char *output = a->recorder.output;
@@ -277,7 +277,7 @@ static qk_status check_output(const qk__ablation *a, qk_error *err)
     return status;
 }
 
-/* Other ablations that were stopped here are replaced with what is there, too. */
+/* Units of other ablations that were stopped here are replaced with what is there. */
 static qk_status remove_units(const qk__ablation *a, qk_error *err)
 {
     const char *output = a->recorder.output;
@@ -287,7 +287,7 @@ static qk_status remove_units(const qk__ablation *a, qk_error *err)
     QK_TRY(qk__path_in(&name, UNITS, a->name, err));
     QK_TRY(qk__remove_below(output, name.text, err));
     QK_TRY(qk__path_in(&top, output, UNITS, err));
-    rmdir(top.text); /* of other runs there may be units */
+    rmdir(top.text); /* other runs may have units there */
     return QK_OK;
 }
 
@@ -313,7 +313,7 @@ static qk_status put_together(qk__ablation *a, qk_error *err)
     return remove_units(a, err);
 }
 
-/* Whether the folder of another run's units is that of one at work; *stopped counts the others. */
+/* Whether the units in the folder are of a run at work; *stopped counts the others. */
 static qk_status ask_run(const qk__ablation *a, const char *top, const char *run, int *stopped,
                          qk_error *err)
 {
@@ -332,7 +332,7 @@ static qk_status ask_run(const qk__ablation *a, const char *top, const char *run
     return QK_OK;
 }
 
-/* Shards of one ablation hold the output folder together; so another one looks whose units there are. */
+/* Shards of one ablation hold the output folder together, so a different ablation asks whose units are there. */
 static qk_status ask_others(const qk__ablation *a, qk_error *err)
 {
     bool there;
@@ -369,7 +369,7 @@ static qk_status start_units(qk__ablation *a, qk_error *err)
     QK_TRY((shared ? qk__place_join : qk__place_claim)(&a->place, a->recorder.output, err));
     QK_TRY(check_output(a, err));
     QK_TRY(ask_others(a, err));
-    if (count_own(a) == 0) /* the run may be over, and is not begun again */
+    if (count_own(a) == 0) /* a finished run is not begun again */
         return QK_OK;
     QK_TRY(qk__make_below(a->recorder.output, name.text, err));
     QK_TRY(qk__place_join(&a->run, a->units, err));

@@ -27,23 +27,23 @@
 #include "work/units.h"
 
 enum {
-    /* Sums of a text: by bin of the position, then of tokens whose pair was there before. */
+    /* Sums of a text: by bin of the position, then of tokens whose pair of tokens was there before. */
     QK__ABLATION_CELLS = QK_DISTANCE_BINS + 1,
     QK__ABLATION_REPEATED = QK_DISTANCE_BINS,
     QK__ABLATION_GROUPS = 32, /* of texts */
     QK__MOST_WHATS = 64,
 };
 
-/* A change, of whichever head. */
+/* A change, without a head. */
 typedef struct qk__what {
-    char name[48]; /* as tables have it */
+    char name[48]; /* in tables */
     qk_head_change_kind kind;
     bool keep_first, profile, mean;
-    int64_t window, kept;     /* of a window */
-    int64_t block;            /* of a shuffle */
-    double shortest, longest; /* of a freeze: wavelengths; thirds where these are 0 */
-    int component;            /* of a direction: of the PCA; -1: the axis of drift */
-    bool next;                /* not that component, but one behind it, without position */
+    int64_t window, kept;     /* for a window */
+    int64_t block;            /* for a shuffle */
+    double shortest, longest; /* for a freeze: wavelengths; 0: thirds */
+    int component;            /* for a direction: component of the PCA; -1: the axis of drift */
+    bool next;                /* a later component without position, in its place */
     float part;
     int third,
         thirds; /* from the fastest; of the pairs that turn, `third` .. third + thirds - 1 */
@@ -54,7 +54,7 @@ typedef struct qk__head_group {
     char *name;
     const int *heads;
     size_t count;
-    int draw; /* 0: what was asked for; 1 ..: random ones beside group `of` */
+    int draw; /* 0: asked for; 1 ..: a random group beside group `of` */
     size_t of;
     bool single;
 } qk__head_group;
@@ -63,15 +63,16 @@ typedef struct qk__head_group {
 typedef struct qk__trial {
     size_t what, group;
     int first_layer;
-    int draw; /* of a direction: 0: the one that was asked for; 1 ..: random ones */
+    int draw; /* for a direction: 0: asked for; 1 ..: a random direction */
 } qk__trial;
 
-/* Over the rows of a group of texts: of each head and bin of rows their number and shares, as QK_PROFILE_SHARES has them. */
+/* Rows of a group of texts: for each head and bin of rows their number and the sums of their shares
+ * (QK_PROFILE_SHARES). */
 typedef struct qk__profile {
     double rows, shares[QK_PROFILE_SHARES];
 } qk__profile;
 
-/* Sums over the tokens of a text, in cells: of it as it is, and of each trial the differences. */
+/* Sums over the tokens of a text, in cells: of the unchanged text, and of each trial's differences. */
 typedef struct qk__text_sums {
     double tokens[QK__ABLATION_CELLS], values[QK__ABLATION_CELLS];
 } qk__text_sums; /* of a text: losses; of a trial: tokens are drifts, values are differences of losses */
@@ -84,7 +85,7 @@ typedef struct qk__direction {
 
 typedef struct qk__ablation {
     const qk_ablation_settings *settings;
-    qk_recorder_settings recorder; /* its own, which the recording has */
+    qk_recorder_settings recorder; /* the recording's own */
     qk_recorder_outcome ignored;
     qk__recording recording;
     qk_ablation_outcome *outcome;
@@ -99,17 +100,17 @@ typedef struct qk__ablation {
     size_t num_texts;       /* windows */
     uint32_t *window_group; /* [num_texts] */
     uint32_t *text_group;
-    double degrees;         /* of freedom, of errors over groups of texts, by their tokens */
-    const int64_t *lengths; /* [num_texts] tokens, in the recording */
+    double degrees; /* degrees of freedom of errors over groups of texts, by their tokens */
+    const int64_t *lengths; /* [num_texts] tokens, from the recording */
     qk__text_sums *sums;    /* [num_texts][1 + trials], when all are there */
     char name[64];          /* of the run: a fingerprint of all that decides its sums */
-    char *units;            /* folder of the units, each so many texts: */
+    char *units;            /* folder of the units, which have so many texts each: */
     int64_t unit_texts, num_units;
     bool *there;         /* [num_units] */
-    qk__unit unit;       /* that is being made */
-    qk__hold place, run; /* the output folder, and that of the units */
-    int end;             /* lock of who puts all together; -1 */
-    int64_t done, total; /* of branches, those of this process */
+    qk__unit unit;       /* being made */
+    qk__hold place, run; /* the output folder, and the folder of the units */
+    int end;             /* lock of the process that puts the units together; -1 */
+    int64_t done, total; /* branches of this process */
     qk__file_set files;
 } qk__ablation;
 
@@ -140,12 +141,12 @@ QK_MUST_CHECK qk_status qk__screen_heads(const qk__ablation *a, bool *screened, 
 bool qk__needs_profiles(const qk__ablation *a);
 QK_MUST_CHECK qk_status qk__check_profiles(const qk__ablation *a, qk_error *err);
 QK_MUST_CHECK qk_status qk__fit_profiles(qk__ablation *a, qk_error *err);
-/* Of a head over all groups of texts but one, [QK_DISTANCE_BINS][QK_PROFILE_SHARES]. */
+/* For a head, over all groups of texts but one, [QK_DISTANCE_BINS][QK_PROFILE_SHARES]. */
 void qk__profile_without(const qk__ablation *a, size_t head, uint32_t group, float *values);
-/* Its mean output over them, [QK_DISTANCE_BINS][head_dim]. */
+/* The head's mean output over these groups, [QK_DISTANCE_BINS][head_dim]. */
 void qk__output_without(const qk__ablation *a, size_t head, uint32_t group, float *values);
 
-/* Of runs that need the last layer whole: for what heads put out, and for how long it takes. */
+/* For runs that need the whole last layer: for what heads put out, and for the time it takes. */
 qk_status qk__ignore_losses(void *user, const qk_prefill_losses *losses, qk_error *err);
 
 /* group_texts.c: fills num_texts, lengths, window_group and text_groups. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Directions of queries, from a capture of other texts: a component of the head's PCA, or its axis of drift; and beside them
- * random ones and a component without position, which take as much out of the scores. */
+/* Directions of queries, from a capture of other texts: a component of the head's PCA, or its axis of drift. Beside
+ * them random directions and a component without position, which take as much out of the scores. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include "base/rng.h"
 #include "stats/rotation.h"
 
-/* The moments of all key heads are kept while queries are seen. */
+/* The moments of all key heads are kept while queries are read. */
 typedef struct finding {
     qk__ablation *ablation;
     const qk__grid *grid;
@@ -28,7 +28,7 @@ qk__direction *qk__direction_of(const qk__ablation *a, size_t what, int draw, in
     return &a->directions[(what * (1 + draws) + (size_t)draw) * heads + (size_t)head];
 }
 
-/* u'(S/n)u, and with the mean where rows count from 0. */
+/* u'(S/n)u; from_zero counts rows from 0 and adds the square of the mean. */
 static double spread_along(const qk_moments *m, const float *u, bool from_zero)
 {
     double sum = 0, mean = 0;
@@ -42,8 +42,8 @@ static double spread_along(const qk_moments *m, const float *u, bool from_zero)
     return sum / (double)m->count + (from_zero ? mean * mean : 0);
 }
 
-/* The variance over keys of what the direction has in a query's scores, at the mean over queries: what all keys
- * have in common softmax does not see. */
+/* The variance over keys of the direction's part in a query's scores, at the mean over queries: softmax does not see
+ * what all keys have in common. */
 static double scores_along(const qk_moments *q, const qk_moments *k, const float *u)
 {
     return spread_along(q, u, true) * spread_along(k, u, false);
@@ -64,7 +64,7 @@ static qk_status set_direction(qk__direction *d, const double *axis, size_t widt
     return QK_OK;
 }
 
-/* The one behind a component that goes least with position; the number of components: none is behind it. */
+/* The later component that follows position least; the number of components: there is none. */
 static size_t next_without_position(const qk_pca *pca, size_t component)
 {
     size_t best = component + 1;
@@ -79,7 +79,7 @@ static size_t next_without_position(const qk_pca *pca, size_t component)
 static qk_status find_axis(const qk__what *what, const qk_moments *q, const qk_moments *k,
                            qk__direction *d, qk_error *err)
 {
-    enum { BEHIND = 5 }; /* components that are looked at for one without position */
+    enum { BEHIND = 5 }; /* components that are tried for one without position */
     qk_pca *pca = NULL;
     qk_rotation *rotation = NULL;
     const double *axis = NULL;
@@ -109,7 +109,8 @@ static qk_status find_axis(const qk__what *what, const qk_moments *q, const qk_m
     return status;
 }
 
-/* So that it takes as much out of scores as the one that it stands beside; nothing, where it has next to none of them. */
+/* Scales a direction so that it takes as much out of scores as the one it stands beside; to nothing where it has next
+ * to no part in them. */
 static void match(qk__direction *d, const qk__direction *own, const qk_moments *q,
                   const qk_moments *k)
 {
@@ -147,7 +148,7 @@ static qk_status take_queries(void *user, size_t place, const qk_moments *q, qk_
         if (a->whats[w].kind == QK_CHANGE_DIRECTION) {
             qk__direction *d = qk__direction_of(a, w, 0, (int)place);
             QK_TRY(find_axis(&a->whats[w], q, k, d, err));
-            if (a->whats[w].next) /* its own stands before it */
+            if (a->whats[w].next) /* the direction itself stands before it */
                 match(d, qk__direction_of(a, w - 1, 0, (int)place), q, k);
             else
                 QK_TRY(draw_directions(a, w, (int)place, q, k, err));
@@ -182,7 +183,7 @@ static void tell_unknown(const qk__ablation *a, const char *what)
                     "%s does not say of which %s is not checked", a->settings->capture, what);
 }
 
-/* None that is tested may be of the capture, by checksums of their tokens. */
+/* No tested text may be in the capture, by checksums of their tokens. */
 static qk_status check_texts(const qk__ablation *a, const qk__text_ids *ids, qk_error *err)
 {
     const qk__text_print *tested = (const void *)a->recording.text_ids.data;
@@ -210,7 +211,8 @@ static qk_status check_texts(const qk__ablation *a, const qk__text_ids *ids, qk_
                                   a->settings->capture, shared, count, first);
 }
 
-/* Axes of another checkpoint of the same shape would be wrong and look right, and those of the tested texts too good. */
+/* Axes of another checkpoint of the same shape would be wrong and look right; axes from the tested texts would look
+ * too good. */
 static qk_status check_source(const qk__ablation *a, const qk_capture_info *info,
                               const qk__text_ids *ids, qk_error *err)
 {

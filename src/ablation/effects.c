@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the sums of all texts come to. An effect is a ratio of sums over texts; its interval is that of the jackknife which
- * leaves out one group of texts at a time, so that what texts have in common with themselves counts once. */
+/* What the sums of all texts come to. An effect is a ratio of sums over texts. Its interval is that of a jackknife
+ * that leaves out one group of texts at a time, so that what texts have in common with themselves counts once. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "stats/jackknife.h"
 #include "stats/student.h"
 
-/* A number over all texts, and without each group of them. */
+/* A number over all texts, and without each group of texts. */
 typedef struct repeated {
     double all, without[QK__ABLATION_GROUPS];
 } repeated;
@@ -20,7 +20,7 @@ typedef struct interval {
     double lo, hi, p;
 } interval;
 
-/* Of one trial, per token; cells first .. end - 1. */
+/* A trial's number per token, over cells first .. end - 1. */
 static void rate(const qk__ablation *a, size_t trial, bool drift, int first, int end,
                  repeated *out)
 {
@@ -55,7 +55,7 @@ static interval about(const qk__ablation *a, const repeated *r)
     return out;
 }
 
-/* The trial of another change of the same group; the number of trials: none. */
+/* The trial of another change of the same group of heads; the number of trials: none. */
 static size_t find_trial(const qk__ablation *a, size_t group, const char *what)
 {
     size_t count, i = 0;
@@ -66,7 +66,7 @@ static size_t find_trial(const qk__ablation *a, size_t group, const char *what)
     return i;
 }
 
-/* Delta over that of removal, where that is there: its interval is above 0, or below. */
+/* Adds delta as a share of the removal's delta, where the interval of that excludes 0. */
 static void add_share(const qk__ablation *a, size_t group, const repeated *delta,
                       qk_ablation_effect *e)
 {
@@ -90,7 +90,7 @@ static void add_share(const qk__ablation *a, size_t group, const repeated *delta
     e->share_hi = i.hi;
 }
 
-/* Beside random groups, or random directions of the same heads. */
+/* Adds the comparison with random groups of heads, or random directions of the same heads. */
 static void add_draws(const qk__ablation *a, size_t trial, const repeated *delta,
                       qk_ablation_effect *e)
 {
@@ -161,14 +161,14 @@ static qk_status find_effect(const qk__ablation *a, size_t trial, qk_ablation_ef
     return QK_OK;
 }
 
-/* Tokens whose pair is new: all but those that repeat. */
+/* Tokens whose pair of tokens is new: all but the repeats. */
 static void add_novel(qk_ablation_effect *e, double tokens, double repeats)
 {
     const double again = repeats > 0 ? e->repeated * repeats : 0;
     e->novel = tokens > repeats ? (e->delta * tokens - again) / (tokens - repeats) : NAN;
 }
 
-/* Tests of heads by themselves, and those of groups, each corrected together. */
+/* Tests of single heads and tests of groups of heads, each corrected together. */
 static qk_status correct(qk_ablation_outcome *o, bool singles, qk_error *err)
 {
     double *p = qk__calloc(2 * o->num_effects, sizeof *p);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The groups of texts that windows are of. */
+/* The groups of texts that windows belong to. */
 #include "ablation/ablation.h"
 #include "base/error.h"
 
-/* Which group of texts each window is of: windows of one text, and equal texts, stay together. */
+/* Windows of one text, and equal texts, stay in one group. */
 qk_status qk__group_texts(qk__ablation *a, qk_error *err)
 {
     const qk__text_print *print =

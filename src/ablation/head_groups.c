@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which heads are changed together; random groups of as many heads in the same layers; and with that the branches of
- * each text, in the order in which they begin. */
+/* Which heads are changed together; random groups of as many heads in the same layers; and the branches of each text
+ * that follow, in the order in which they begin. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@ static int num_heads(const qk__ablation *a)
     return a->recording.facts->num_layers * a->recording.facts->num_q_heads;
 }
 
-/* Takes over heads, which are sorted. */
+/* Takes heads over, which are sorted. */
 static qk_status add_group(qk__ablation *a, const char *name, int *heads, size_t count,
                            int draw, size_t of, qk_error *err)
 {
@@ -32,7 +32,7 @@ static qk_status add_group(qk__ablation *a, const char *name, int *heads, size_t
     return status;
 }
 
-/* A group of those heads that are chosen and wanted. */
+/* Adds a group of the heads that are both chosen and wanted. */
 static qk_status add_wanted(qk__ablation *a, const char *name, const bool *wanted,
                             qk_error *err)
 {
@@ -96,7 +96,7 @@ static qk_status add_layers(qk__ablation *a, bool *wanted, qk_error *err)
     return QK_OK;
 }
 
-/* Heads of another model, with as many layers, would be wrong and look right. */
+/* Heads of another model with as many layers would be wrong and look right. */
 static qk_status check_model(const qk__ablation *a, const qk_columns *list, qk_error *err)
 {
     const char *const *models = qk_columns_texts(list, "model");
@@ -109,7 +109,7 @@ static qk_status check_model(const qk__ablation *a, const qk_columns *list, qk_e
     return QK_OK;
 }
 
-/* Heads of the results, as a list of heads has them. */
+/* Adds heads of the results, by a list of heads. */
 static qk_status add_listed(qk__ablation *a, const char *name, qk_head_query query,
                             bool *wanted, qk_error *err)
 {
@@ -184,7 +184,7 @@ static qk_status add_named(qk__ablation *a, const char *text, bool *wanted, qk_e
 
 /* ---- random groups ----------------------------------------------------------------------- */
 
-/* As many others of each layer; false: a layer has not so many. heads has room for those of a layer besides. */
+/* Draws as many other heads in each layer; false: a layer has too few. heads has room for those of a layer besides. */
 static bool draw_heads(const qk__ablation *a, const qk__head_group *group, qk__rng *rng,
                        int *heads)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One text: its branches, as many at once as memory takes, and sums of what they lose. */
+/* One text: its branches, as many at once as memory allows, and sums of what they lose. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,13 +18,14 @@ typedef struct measuring {
     const qk_tokens *tokens;
     size_t number;
     int64_t first_row;
-    uint8_t *repeats;    /* [count] of the token behind a row: its pair was there before */
-    float *losses;       /* of the text as it is */
-    const bool **frozen; /* [whats][layers] */
+    uint8_t
+        *repeats;  /* [count] whether the pair of a row's token and the next was there before */
+    float *losses; /* of the unchanged text */
+    const bool **frozen;       /* [whats][layers] */
     const int32_t **positions; /* [whats] */
     arena memory;
     qk_prefill_branch *branches;
-    size_t first_trial; /* of the round in hand */
+    size_t first_trial; /* of the current round */
     qk__text_sums *sums;
 } measuring;
 
@@ -63,7 +64,7 @@ static int by_pair(const void *a, const void *b)
     return one->at < other->at ? -1 : one->at > other->at;
 }
 
-/* Rows whose token, and the one that follows, stood together before. */
+/* Finds rows whose token and the next stood together before. */
 static qk_status find_repeats(measuring *m, qk_error *err)
 {
     const qk_tokens *t = m->tokens;
@@ -83,7 +84,7 @@ static qk_status find_repeats(measuring *m, qk_error *err)
     return QK_OK;
 }
 
-/* Each place once within each block of places. */
+/* Shuffles positions within each block of positions. */
 static qk_status shuffle(measuring *m, size_t w, qk_error *err)
 {
     const qk__ablation *a = m->ablation;

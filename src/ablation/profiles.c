@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What heads attend to, and what they put out, group of texts by group: so that a text's head gets the mean of the other
- * texts. */
+/* What heads attend to, and what they put out, for each group of texts: so that a text's head gets the mean of the
+ * other texts. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 
 typedef struct fitting {
     qk__ablation *ablation;
-    size_t number; /* of the text in hand */
+    size_t number; /* of the current text */
 } fitting;
 
 static size_t num_heads(const qk__ablation *a)
@@ -121,8 +121,7 @@ qk_status qk__fit_profiles(qk__ablation *a, qk_error *err)
     return qk__visit_windows(&a->recording, 0, (int64_t)a->num_texts, fit_text, a, err);
 }
 
-/* Bins of rows that other texts have not, longer ones than they are, have those of the last one that they
- * have. */
+/* Bins beyond the longest of the other texts get the values of the last bin that these have. */
 void qk__profile_without(const qk__ablation *a, size_t head, uint32_t group, float *values)
 {
     memset(values, 0, QK_DISTANCE_BINS * QK_PROFILE_SHARES * sizeof *values);
@@ -137,7 +136,7 @@ void qk__profile_without(const qk__ablation *a, size_t head, uint32_t group, flo
             for (int i = 0; i < QK_PROFILE_SHARES; i++)
                 shares[i] += from->shares[i];
         }
-        const bool none = rows == 0 && bin > 0; /* those of the bin before */
+        const bool none = rows == 0 && bin > 0; /* take those of the bin before */
         for (int i = 0; i < QK_PROFILE_SHARES; i++)
             to[i] = none ? values[(bin - 1) * QK_PROFILE_SHARES + i]
                          : (float)(rows > 0 ? shares[i] / rows : 0);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which heads are worth a test of their own: those of the groups of an earlier ablation without which the loss changed. */
+/* Which heads deserve a test of their own: those of an earlier ablation's groups of heads without which the loss
+ * changed. */
 #include <string.h>
 
 #include "ablation/ablation.h"
@@ -24,7 +25,7 @@ static qk_status check_screen(const qk__ablation *a, const qk__manifest *manifes
     return QK_OK;
 }
 
-/* The heads of one group, which the manifest lists. */
+/* Adds the heads of one group, which the manifest lists. */
 static void add_heads(const qk__ablation *a, const json_t *root, const char *group,
                       bool *screened)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an ablation may be asked for. */
+/* The settings of an ablation. */
 #include <qkscope/ablate.h>
 
 #include "settings/settings.h"

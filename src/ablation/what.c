@@ -10,9 +10,9 @@
 #include "base/parse_number.h"
 
 static const double TURN = 6.283185307179586;
-enum { MOST_LETTERS = 40 }; /* of a change; controls have more behind it */
+enum { MOST_LETTERS = 40 }; /* of a change; controls append more */
 
-/* Every change: how its value is written, what it is called without and with a value (%s), and what follows where the loss
+/* Every change: how its value is written, its name without and with a value (%s), and what is said where the loss
  * rises and where it does not. */
 static const struct change {
     const char *word, *value;
@@ -40,7 +40,7 @@ static const struct change {
 };
 enum { NUM_CHANGES = sizeof CHANGES / sizeof *CHANGES };
 
-/* The change that a text begins with: all of it, or what is before a colon. */
+/* The change that a text begins with: the whole text, or the part before a colon. */
 static const struct change *find_change(const char *text)
 {
     const size_t length = strcspn(text, ":");

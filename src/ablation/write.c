@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables and manifest of an ablation, all of them or none. */
+/* Writes tables and manifest of an ablation, all of them or none. */
 #include <math.h>
 #include <string.h>
 
@@ -20,7 +20,7 @@ static qk_status add_row(const qk__table *table, const void *item, qk__buffer *t
     return qk__csv_row(table, QK__ABLATION, &row, text, err);
 }
 
-/* What one effect is made of, position by position. */
+/* Adds the parts of one effect, position by position. */
 static qk_status add_positions(const qk__ablation *a, const qk__table *table, size_t trial,
                                qk__buffer *text, qk_error *err)
 {
@@ -50,7 +50,7 @@ static qk_status add_positions(const qk__ablation *a, const qk__table *table, si
     return QK_OK;
 }
 
-/* Numbers of one change of the head of `row`, if that is what the effect is of. */
+/* Takes the numbers of one change of the head of `row`, if the effect is of that head. */
 static void take_effect(const qk_ablation_effect *e, qk__ablated_head *row)
 {
     const qk__ablated_number delta = {e->delta, e->delta_lo, e->delta_hi};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compares two models: what is done in which order, and with which settings. */
+/* Compares two models: the order of the steps, and their settings. */
 #include "compare/compare.h"
 
 #include <assert.h>
@@ -36,7 +36,7 @@ static qk_status check_compare_settings(const qk_compare_settings *s, qk_error *
     return qk__settings_check(&qk_compare_settings_table, s, err);
 }
 
-/* Figures that are missing do not take the rest away. */
+/* Missing figures do not remove the rest. */
 static qk_status conclude(const qk__comparing *c, qk_error *err)
 {
     for (size_t i = 0; i < c->drawn.count; i++)

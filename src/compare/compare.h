@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A comparison on its way from two names to a folder. compare.c leads: sides.c opens a and b, differences.c and difference_means.c
- * make the tables compare and compare_heads of them, which the others ask: compare_outcome.c
- * sums up, compare_tables.c and compare_page.c (with compare_data.c) write, compare_folder.c puts all of
- * it into its place. */
+/* A comparison on its way from two names to a folder. compare.c leads: sides.c opens a and b; differences.c and
+ * difference_means.c make the tables compare and compare_heads, which the others ask; compare_outcome.c sums up;
+ * compare_tables.c and compare_page.c (with compare_data.c) write; compare_folder.c puts all into place. */
 #ifndef QK_COMPARE_COMPARE_H
 #define QK_COMPARE_COMPARE_H
 
@@ -21,16 +20,16 @@
 /* a or b. */
 typedef struct qk__opened {
     const char *letter; /* "a", "b" */
-    char *label;        /* what it is called here */
+    char *label;        /* its name in the comparison */
     char *model;        /* the `model` column; "" where it has no name */
-    char *model_label;  /* what its folder calls it */
+    char *model_label;  /* its name in its folder */
     qk_text_lengths lengths;
     qk__manifest manifest;
-    qk__hold watched; /* it, so that no run writes there meanwhile */
+    qk__hold watched; /* so that no run writes there meanwhile */
     json_t *facts;    /* what the manifest of the comparison says of it */
-    /* the heads that both have, by layer and query head, with all numbers that are compared */
+    /* the heads of both, by layer and query head, with all numbers that are compared */
     qk_columns *heads;
-    qk_columns *repeats; /* repeats.csv by head; NULL: there is none that can be used */
+    qk_columns *repeats; /* repeats.csv by head; NULL: none that can be used */
 } qk__opened;
 
 /* A change below this is called supported. */
@@ -39,11 +38,11 @@ typedef struct qk__opened {
 typedef struct qk__comparing {
     const qk_compare_settings *settings;
     qk__opened sides[2];
-    qk__store *tables;  /* a and b; and `compare` and `compare_heads`, once they are made */
+    qk__store *tables;  /* a and b; later `compare` and `compare_heads` */
     bool unlike;        /* lengths of the texts differ */
-    bool silent;        /* and so nothing is tested, and categories are not compared */
+    bool silent;        /* so nothing is tested, and categories are not compared */
     double level;       /* of the intervals of differences */
-    qk__buffer metrics; /* those that both have, as rows of SQL: ('r_q', 0), ... */
+    qk__buffer metrics; /* those of both, as rows of SQL: ('r_q', 0), ... */
     qk_compare_outcome *outcome;
     json_t *warnings; /* NULL: no memory for one */
     int side;         /* that is being opened */
@@ -59,7 +58,7 @@ typedef struct qk__comparing {
 QK_MUST_CHECK qk_status qk__open_sides(qk__comparing *c, qk_error *err);
 void qk__close_sides(qk__comparing *c);
 
-/* A warning of what is compared; printf style. */
+/* Warns of a fault in what is compared; printf style. */
 void qk__compare_warn(qk__comparing *c, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -68,16 +67,16 @@ double qk__side_level(const qk__opened *side, const char *table);
 
 /* ---- differences (differences.c, difference_means.c) -------------------------------------------- */
 
-/* Fills `compare`, with temp.pairs: a row a head that both have, with their head_ids, and whether which way PC0 points is
- * open, and whether PC0 and PC1 have nearly the same variance in one of them. QK_ERR_INCONSISTENT: no head
- * is in both, or heads that are in both have other key heads. */
+/* Fills `compare`, with temp.pairs: a row for each head that both have, with their head_ids, whether the sign of PC0
+ * is open, and whether PC0 and PC1 have nearly the same variance in a or b. QK_ERR_INCONSISTENT: no head is in both,
+ * or shared heads have different key heads. */
 QK_MUST_CHECK qk_status qk__compare_heads(qk__comparing *c, qk_error *err);
-/* Then sizes, temp.metrics (each over its heads), and `compare_heads`. */
+/* Then finds sizes, temp.metrics (each over its heads), and `compare_heads`. */
 QK_MUST_CHECK qk_status qk__compare_means(qk__comparing *c, qk_error *err);
 
 /* ---- what comes of it ------------------------------------------------------------------- */
 
-/* The numbers that are shown of a comparison (compare_outcome.c), and as JSON. */
+/* The numbers that are shown of a comparison (compare_outcome.c), and the same as JSON. */
 QK_MUST_CHECK qk_status qk__compare_sum_up(qk__comparing *c, qk_error *err);
 json_t *qk__compare_summary(const qk__comparing *c);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the scripts of the page know: heads that both have, as one model, with columns of a, of b and of what changed. */
+/* What the scripts of the page get: the heads of both as one model, with columns of a, of b and of what changed. */
 #include <math.h>
 #include <string.h>
 
@@ -13,9 +13,9 @@ enum { DIGITS = 5 };
 
 /* A column of a metric: NAME.diff, NAME.a, NAME.b, NAME.p. */
 typedef struct part {
-    const char *name, *head, *words; /* head: over the column in a table */
-    const char *column;              /* of compare.csv */
-    bool of_two; /* with the colours of the metric, on one scale in a and in b */
+    const char *name, *head, *words; /* head: above the column in a table */
+    const char *column;              /* in compare.csv */
+    bool of_two;                     /* with the metric's colours, on one scale in a and in b */
 } part;
 static const part PARTS[] = {
     {"diff", "b − a", "b − a", "difference", false},
@@ -25,7 +25,7 @@ static const part PARTS[] = {
 };
 enum { NUM_PARTS = sizeof PARTS / sizeof *PARTS };
 
-/* Of both sides, or the largest change either way. */
+/* The range of both sides, or the largest change in either direction. */
 static qk__range range_of(const qk_columns *rows, const part *of)
 {
     qk__range range = QK__NO_RANGE;
@@ -39,7 +39,7 @@ static qk__range range_of(const qk_columns *rows, const part *of)
     return range;
 }
 
-/* rows: of the metric, one a head that both have. */
+/* rows: of the metric, one for each head of both. */
 static json_t *column(const qk_columns *rows, const qk__field *field, const part *of,
                       bool first)
 {
@@ -64,7 +64,7 @@ static json_t *column(const qk_columns *rows, const qk__field *field, const part
         "scale", qk__scale_json(&scale), "values", values);
 }
 
-/* All of the metrics that the tables above show; of others what changed. */
+/* All columns for the metrics in the tables above; for others only what changed. */
 static qk_status add_columns(const qk__comparing *c, const qk_compare_metric *metric,
                              json_t **list, qk_error *err)
 {
@@ -92,7 +92,7 @@ static json_t *integers(const qk_columns *rows, const char *column)
     return list;
 }
 
-/* In b; -1: none. */
+/* The categories in b; -1: none. */
 static json_t *categories_of(const qk_columns *rows)
 {
     const char *const *names = qk_columns_texts(rows, "category");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The folder of a comparison: whether it may be written into, its figures, its manifest, and how
- * everything takes its place. While it does, manifest.json says that the folder is not complete. */
+/* The folder of a comparison: whether it may be written into, its figures, its manifest, and how all takes its place.
+ * Meanwhile manifest.json says that the folder is not complete. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -29,8 +29,8 @@ static qk_status check_names(const char *folder, qk_error *err)
     return status;
 }
 
-/* Whether an input is that of an earlier run, however its path is spelt and wherever the command
- * runs; manifests of older versions have only how it was spelt. */
+/* Whether an input is that of an earlier run, however its path is spelt and wherever the command runs; manifests of
+ * older versions have only the spelling. */
 static bool is_as_before(const qk__comparing *c, const json_t *run, const char *key,
                          const char *given_before, const char *given)
 {
@@ -70,7 +70,7 @@ qk_status qk__compare_claim(qk__comparing *c, qk_error *err)
 
 /* ---- figures ---------------------------------------------------------------------------- */
 
-/* The command that draws all of them, as it is called from their folder. */
+/* The command that draws all figures, as called from their folder. */
 static qk_status put_command(const qk__comparing *c, const char *figures, qk__buffer *out,
                              qk_error *err)
 {
@@ -135,7 +135,8 @@ static qk_status draw_page(qk__comparing *c, const char *folder, qk_error *err)
         QK_TRY(qk__check_written(&c->drawn, err));
     else if (err)
         *err = why;
-    return goes_on ? write_notes(c, folder, err) : status; /* the page says which failed */
+    return goes_on ? write_notes(c, folder, err)
+                   : status; /* the page says which figures failed */
 }
 
 qk_status qk__compare_draw(qk__comparing *c, qk_error *err)
@@ -166,7 +167,7 @@ static qk_status describe_run(const qk__comparing *c, json_t **run, qk_error *er
     return qk__describe_files(run, &c->files, err);
 }
 
-/* Takes over run; without one the folder is not complete. */
+/* Takes run over; without it the folder is not complete. */
 static qk_status write_manifest(const qk__comparing *c, json_t *run, qk__outfile **file,
                                 qk_error *err)
 {
@@ -194,7 +195,7 @@ static qk_status install_figures(const qk__comparing *c, qk_error *err)
                : QK_OK;
 }
 
-/* What an earlier run wrote and this one does not, and its figures. */
+/* Removes the files and figures of an earlier run that this one does not write. */
 static qk_status clear(const void *context, qk_error *err)
 {
     const qk__comparing *c = context;
@@ -237,7 +238,7 @@ void qk__compare_release(qk__comparing *c)
     free(c->staging);
     qk__path figures;
     if (c->folder.path && qk__path_in(&figures, c->folder.path, "figures", NULL) == QK_OK)
-        rmdir(figures.text); /* where there is nothing in it */
+        rmdir(figures.text); /* where it is empty */
     qk__drawn_list_free(&c->drawn);
     json_decref(c->warnings);
     qk__place_release(&c->folder);

@@ -15,7 +15,7 @@
 
 enum { MAX_MOVERS = 20, MAX_NAMED = 4 };
 
-/* What there is room for on a screen. */
+/* Whether the metric is among those that a screen has room for. */
 static bool is_main(const char *name)
 {
     static const char *const names[] = {"r_q",
@@ -237,7 +237,7 @@ static bool has_intervals(const qk__opened *side)
     return false;
 }
 
-/* Those of another level, and along fixed axes, were warned of. */
+/* Intervals of another level, and along fixed axes, have been warned of. */
 static void warn_of_intervals(qk__comparing *c)
 {
     for (int s = 0; s < 2 && c->outcome->tested == 0; s++)
@@ -262,7 +262,7 @@ static void warn_of_few(qk__comparing *c, double least)
                          c->outcome->only_a, c->outcome->only_b);
 }
 
-/* Tables cannot tell a head that changed from an axis that is counted the other way round. */
+/* Tables do not distinguish a head that changed from an axis with the opposite sign. */
 static void warn_of_open_signs(qk__comparing *c, int64_t open, const char *names)
 {
     if (open > 0)

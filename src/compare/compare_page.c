@@ -98,7 +98,7 @@ static void begin_section(qk__page *page, const char *id, const char *title)
     qk__put(page, "h2", "%s", title);
 }
 
-/* Columns by their names, up to NULL; those of a and b with the lengths of their texts, where these differ. */
+/* Columns by their names, up to NULL. Columns of a and b show the lengths of their texts, where these differ. */
 static void table(qk__page *page, const qk_compare_outcome *o, const char *caption,
                   const char *const *columns)
 {
@@ -114,7 +114,7 @@ static void table(qk__page *page, const qk_compare_outcome *o, const char *capti
     qk__table_body(page);
 }
 
-/* What it is sorted by. */
+/* value: for sorting. */
 static void open_cell(qk__page *page, double value)
 {
     if (isfinite(value))
@@ -138,7 +138,7 @@ static void interval_cell(qk__page *page, double low, double high)
         qk__put(page, "td", "–");
 }
 
-/* Smaller ones are no surer than the normal tails that they come from. */
+/* A smaller p is no surer than the normal tails that it comes from. */
 static void p_cell(qk__page *page, double p)
 {
     open_cell(page, p);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of settings of a comparison, and which of them are of captures alone. */
+/* The settings of a comparison, and which of them are for captures alone. */
 #include <string.h>
 
 #include "base/error.h"

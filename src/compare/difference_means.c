@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the differences of all heads have in common, in SQL: means and spreads of each metric, and which heads changed
- * most. */
+/* What the differences of all heads have in common, in SQL: means and spreads of each metric, and the heads that
+ * changed most. */
 #include <math.h>
 
 #include "base/error.h"
 #include "base/number.h"
 #include "compare/compare.h"
 
-/* The query heads of a key head are not independent: means and their errors are over key heads, each with
- * the mean of its query heads. spread: standard deviation about the mean of a and b together. */
+/* The query heads of a key head are not independent: means and their errors are over key heads, each with the mean of
+ * its query heads. spread: standard deviation about the common mean of a and b. */
 static const char METRICS[] =
     "CREATE TABLE temp.metrics AS WITH "
     "listed(metric, place) AS (VALUES %s), "
@@ -31,8 +31,8 @@ static const char SIZES[] =
     "spread FROM temp.metrics m WHERE m.metric = compare.metric) END "
     "WHERE difference IS NOT NULL";
 
-/* Of each head the change that is largest; one that texts explain is no news, however large: supported ones go before
- * others. A sign that is open is none. */
+/* The largest change of each head. A change that the choice of texts explains is no news, however large: supported
+ * changes come first. A sign that is open does not count. */
 static const char TOP[] =
     "CREATE TABLE temp.top AS SELECT * FROM (SELECT c.layer, c.q_head, c.metric, "
     "c.difference, c.size, c.p_corrected, row_number() OVER (PARTITION BY c.layer, c.q_head "

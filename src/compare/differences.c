@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pairs the heads of a and b, and takes the difference of each number, with its interval and p-value, into the table
+/* Pairs the heads of a and b, and puts the difference of each number, with its interval and p-value, into the table
  * `compare`. */
 #include <math.h>
 #include <stdio.h>
@@ -19,16 +19,16 @@
 /* One number of a head; NaN where it is not known. */
 typedef struct change {
     double a, b, difference, lo, hi, p, p_corrected;
-    double paired; /* 1: the interval is of the same texts; 0; NaN: there is none */
+    double paired; /* 1: the interval is of the same texts, 0: it is not; NaN: there is none */
 } change;
 
-enum { VALUE, LO, HI, CROSSED, NUM_ENDINGS }; /* of the name of a column */
+enum { VALUE, LO, HI, CROSSED, NUM_ENDINGS }; /* of a column's name */
 static const char *const ENDINGS[NUM_ENDINGS] = {"", "_lo", "_hi", "_cv"};
 
 typedef struct metric {
     const qk__field *field;
     const double *of[2][NUM_ENDINGS]; /* by side; NULL: there are none */
-    change *changes;                  /* of each pair */
+    change *changes;                  /* of each pair of heads */
 } metric;
 
 typedef struct comparison {
@@ -87,7 +87,7 @@ static qk_status pair_heads(qk__comparing *c, qk_error *err)
         c->sides[0].model, c->sides[1].model);
 }
 
-/* The tables of a and b are read once: what is asked of them is said first. */
+/* Announces what will be asked, so that the tables of a and b are read once. */
 static qk_status expect(qk__comparing *c, const char *columns, qk_error *err)
 {
     for (int s = 0; s < 2; s++) {
@@ -180,8 +180,8 @@ static bool is_correlation(const qk__field *field)
     return field->info.unit && strcmp(field->info.unit, "correlation") == 0;
 }
 
-/* Of freedom, of the jackknife behind a head's intervals; 0: nobody knows. A table has how many of up to 16 groups
- * of texts count; weights of twice as many groups spread twice as much. */
+/* Degrees of freedom of the jackknife behind a head's intervals; 0: unknown. A table says how many of up to 16 groups
+ * of texts count; the weights of twice as many groups spread twice as much. */
 static double degrees_of(const qk__field *field, const qk_columns *heads, size_t i)
 {
     double most =
@@ -212,7 +212,7 @@ static qk__ranged about(const metric *m, int s, size_t i)
 
 /* ---- of the same texts ------------------------------------------------------------------ */
 
-/* The rows of a head, which are in order; returns how many. */
+/* Finds the rows of a head, which are in order; returns their number. */
 static size_t find_repeats(const qk_columns *rows, int64_t of_layer, int64_t of_head,
                            size_t *first)
 {
@@ -233,7 +233,7 @@ static size_t find_repeats(const qk_columns *rows, int64_t of_layer, int64_t of_
     return count;
 }
 
-/* Repetitions of a head in a and b, the first of which is at[side]: 0 where they are not of the same texts. */
+/* The number of repetitions of a head in a and b, which begin at at[side]; 0 where they are not of the same texts. */
 static uint32_t find_pairs(const comparison *c, size_t i, size_t at[2])
 {
     size_t count[2] = {0};
@@ -258,7 +258,7 @@ static uint32_t find_pairs(const comparison *c, size_t i, size_t at[2])
     return (uint32_t)count[0];
 }
 
-/* Of the differences of a column of repetitions, times scale[side]; NaN: there is none. */
+/* The error of the differences of a column of repetitions, times scale[side]; NaN: there is none. */
 static double paired_error(const comparison *c, const char *column, const double scale[2],
                            const size_t at[2], uint32_t groups)
 {
@@ -270,7 +270,7 @@ static double paired_error(const comparison *c, const char *column, const double
     return a && b ? qk__jackknife_error(difference, groups, false) : NAN;
 }
 
-/* What is repeated of a number: bias_over_context is bias_strength times a length, which stays. */
+/* The repeated column behind a number: bias_over_context is bias_strength times a length, which stays. */
 static const char *repeated(const comparison *c, const qk__field *field, size_t i,
                             double scale[2])
 {
@@ -422,7 +422,7 @@ static const qk_column_info COLUMNS[] = {
     {.name = "metric", .type = QK_COLUMN_TEXT, .about = ""}};
 enum { NUM_COLUMNS = sizeof COLUMNS / sizeof *COLUMNS };
 
-/* By head, as every table, but for what neither has; returns how many rows. */
+/* Sorts rows by head, like every table, without those that neither has; returns their number. */
 static size_t lay_out(const comparison *c, int64_t *integers, double *reals, const char **names)
 {
     static const char *const IDS[INTEGERS] = {"layer", "q_head", "k_head"};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opens a and b: the tables of a folder, or of a model there. */
+/* Opens a and b: the tables of a folder, or of a model in it. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -49,8 +49,8 @@ static double confidence_of(const json_t *run)
     return json_number_value(json_object_get(json_object_get(run, "settings"), "ci"));
 }
 
-/* Versions up to 0.2 had intervals along axes that stay, which leave out what texts do to the axes: of two
- * models with axes of their own, differences would look far surer than they are. Plasticity hardly minds. */
+/* Versions up to 0.2 had intervals along fixed axes, which leave out what texts do to the axes: differences of two
+ * models with their own axes would look far surer than they are. Plasticity is hardly affected. */
 static bool fixes_axes(const json_t *run, const char *table)
 {
     const json_t *refit = json_object_get(json_object_get(run, "settings"), "ci_refit");
@@ -65,7 +65,7 @@ double qk__side_level(const qk__opened *side, const char *table)
     return percent > 0 && !fixes_axes(run, table) ? percent / 100 : NAN;
 }
 
-/* What keeps intervals of a folder from being used. */
+/* Says why intervals of a folder are not used. */
 static void warn_of_level(qk__comparing *c, const qk__opened *side, const char *folder)
 {
     double level = c->settings->ci, other = 0;
@@ -108,7 +108,7 @@ static json_t *describe_folder(const qk__opened *side, const char *folder)
                      captures, "bucket_width", width);
 }
 
-/* Tables that were edited or cut short would be compared as if they were whole. */
+/* Tables that were edited or cut short would be compared as if they were complete. */
 static qk_status check_tables(qk__comparing *c, const qk__opened *side, const char *folder,
                               qk_error *err)
 {
@@ -162,7 +162,7 @@ static qk_status take_model(qk__opened *side, const qk_columns *models, size_t i
     return side->model && side->model_label ? QK_OK : qk__nomem(err);
 }
 
-/* The one there is, or that of this name or label. */
+/* The only model, or the model with this name or label. */
 static qk_status choose_model(qk__comparing *c, qk__opened *side, const char *folder,
                               const char *wanted, qk_error *err)
 {
@@ -180,7 +180,7 @@ static qk_status choose_model(qk__comparing *c, qk__opened *side, const char *fo
         at++;
     qk_status status = QK_OK;
     qk_columns *heads = NULL;
-    /* an ablation of another model makes two of one: reading the heads says so */
+    /* an ablation of another model makes two of one; reading the heads says so */
     if (at == count)
         status = qk__store_ask(c->tables, &heads, err,
                                "SELECT count(*) AS heads FROM \"%w\".head_ids", side->letter);
@@ -192,7 +192,7 @@ static qk_status choose_model(qk__comparing *c, qk__opened *side, const char *fo
     return status;
 }
 
-/* Repetitions of another run than the intervals say nothing of these. */
+/* Repetitions of another run say nothing of these intervals. */
 static bool has_own_repeats(const qk__manifest *manifest)
 {
     static const char *const TABLES[] = {"heads.csv", "rotated.csv", "head_metrics.csv"};
@@ -205,7 +205,7 @@ static bool has_own_repeats(const qk__manifest *manifest)
     return true;
 }
 
-/* What each head has without each group of texts, for differences of the same texts. */
+/* Reads what each head has without each group of texts, for differences over the same texts. */
 static qk_status read_repeats(qk__comparing *c, qk__opened *side, qk_error *err)
 {
     if (!qk__store_has(c->tables, side->letter, "repeats.csv") ||
@@ -237,7 +237,7 @@ static qk_status read_folder(qk__comparing *c, qk__opened *side, const char *fol
 
 /* ---- which of them it is ---------------------------------------------------------------- */
 
-/* Tables of heads lie there, or what says so. */
+/* Whether tables of heads are there, or a manifest. */
 static bool is_results(const char *folder)
 {
     static const char *const NAMES[] = {"manifest.json", "heads.csv",        "qk.csv",
@@ -304,7 +304,7 @@ static qk_status warn_of_same(qk__comparing *c, qk_error *err)
     return status;
 }
 
-/* The name of its model, unless the other has the same, or it has none. */
+/* Names each side by its model, unless both have the same name or one has none. */
 static qk_status name_sides(qk__comparing *c, qk_error *err)
 {
     const char *names[2], *paths[2] = {c->settings->a, c->settings->b};
@@ -321,7 +321,7 @@ static qk_status name_sides(qk__comparing *c, qk_error *err)
     }
     if (strcmp(c->sides[0].label, c->sides[1].label) != 0)
         return QK_OK;
-    for (int s = 0; s < 2; s++) { /* a folder of the same name elsewhere, or the same one */
+    for (int s = 0; s < 2; s++) { /* two folders of one name, or one folder */
         free(c->sides[s].label);
         char *seen = qk__seen_from(c->settings->output, paths[s]);
         c->sides[s].label = seen ? qk__format("%s %s", c->sides[s].letter, seen) : NULL;
@@ -332,7 +332,7 @@ static qk_status name_sides(qk__comparing *c, qk_error *err)
     return QK_OK;
 }
 
-/* First of all warnings; and beside every number, as what a and b are called. */
+/* The first of all warnings; and beside every number, in the names of a and b. */
 static qk_status tell_lengths(qk__comparing *c, qk_error *err)
 {
     const qk_text_lengths *of[2] = {&c->sides[0].lengths, &c->sides[1].lengths};

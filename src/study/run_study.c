@@ -3,7 +3,7 @@
  *
  * A run may be killed at any time. The study's manifest says that it is not complete from the
  * first change until figures and page are there; each model's own manifest (result_folder.c)
- * says whether its tables are. So the next run begins where this one ended. */
+ * says whether its tables are complete. So the next run begins where this one ended. */
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
@@ -78,7 +78,7 @@ static qk_status set_message(qk_study_result *result, const char *message, qk_er
     return result->message ? QK_OK : qk__nomem(err);
 }
 
-/* A model's failure is its own, unless the user stops the run. */
+/* A model's failure stops no other model, unless the user stops the run. */
 static qk_status fail_model(qk__study_work *work, size_t i, const qk_error *why, qk_error *err)
 {
     qk_study_result *result = &work->outcome->models[i];
@@ -114,7 +114,7 @@ static qk_status compute(qk__study_work *work, size_t i, const char *reason, qk_
     return status;
 }
 
-/* Two models that read the same files are a slip of the pen. */
+/* Two models that read the same files are a mistake in the study file. */
 static void compare_captures(const qk__study_work *work, size_t i)
 {
     for (size_t j = 0; j < i; j++)
@@ -127,7 +127,7 @@ static void compare_captures(const qk__study_work *work, size_t i)
         }
 }
 
-/* They hold for results that stand as they did when these were computed. */
+/* Results that are kept keep the warnings of their own run. */
 static void tell_again(const qk__study_work *work, const json_t *warnings)
 {
     for (size_t w = 0; w < json_array_size(warnings); w++) {
@@ -156,7 +156,7 @@ static qk_status settle_model(qk__study_work *work, size_t i, const qk__study_ch
     return set_message(result, check->reason, err);
 }
 
-/* The next one is fetched from when this one is here. */
+/* The next model is fetched as soon as this one is here. */
 static qk_status find_model(qk__study_work *work, size_t i, qk__study_check *check,
                             qk_error *why)
 {
@@ -243,7 +243,7 @@ static qk_status find_means(qk__study_work *work, qk_error *err)
 
 /* ---- the whole -------------------------------------------------------------------------- */
 
-/* The verdict: of models first, whose own errors were told when they came, then of figures. */
+/* The verdict: first on models, whose errors were told when they came, then on figures. */
 static qk_status conclude(const qk__study_work *work, qk_error *err)
 {
     const qk_study_outcome *outcome = work->outcome;
@@ -318,7 +318,7 @@ static qk_status execute(qk__study_work *work, double start, qk_error *err)
     return conclude(work, err);
 }
 
-/* What stopped was one model, or figures; what the user wants to know is what there is. */
+/* Only a model or the figures were stopped; the user wants to know what there is. */
 static qk_status tell_stopped(const qk__study_work *work, qk_error *err)
 {
     size_t computed = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of a study of many models share. run_study.c leads: it runs one, by the other parts
- * named below. */
+/* What the parts of a study of many models share. run_study.c leads: it runs a study, with the other parts named
+ * below. */
 #ifndef QK_STUDY_STUDY_H
 #define QK_STUDY_STUDY_H
 
@@ -25,7 +25,7 @@
 typedef struct qk__study_collage {
     int rows, columns;
     int64_t seed;
-    int random;        /* heads drawn; 0 = as many as there are panels */
+    int random;        /* heads drawn; 0 = as many as panels */
     qk_head_set heads; /* none = random ones */
     int64_t max_points;
 } qk__study_collage;
@@ -33,7 +33,7 @@ typedef struct qk__study_collage {
 struct qk_study {
     qk_config config; /* first: the file, and what all models share */
     char *path;       /* of the study file */
-    char *folder;     /* it lies in */
+    char *folder;     /* that has the file */
     int64_t file_bytes;
     char file_hash[QK__FINGERPRINT_SIZE];
     const char *title; /* "" = none */
@@ -52,8 +52,8 @@ struct qk_study {
 QK_MUST_CHECK qk_status qk__study_set_models(void *plan, const qk__node *models,
                                              const qk__key *key, qk_error *err);
 
-/* A path in the study file counts from the folder that holds it. *resolved is never of the form
- * "a/b": that could be the name of a dataset. */
+/* A path in the study file counts from the folder with the file. *resolved is never of the form "a/b": that could be
+ * the name of a dataset. */
 QK_MUST_CHECK qk_status qk__study_resolve(const qk_study *plan, const char *path,
                                           char **resolved, qk_error *err);
 
@@ -63,12 +63,12 @@ QK_MUST_CHECK qk_status qk__study_resolve(const qk_study *plan, const char *path
 typedef struct qk__study_place {
     char *folder;  /* output/models/SLUG */
     char *local;   /* local_root/DATASET/REVISION where that is a folder */
-    char *capture; /* folder of the heads, once it was looked at */
-    int layers;    /* likewise, of the model; 0: not known */
-    /* likewise, of its results (schema.h): by what the capture keeps there may be fewer tables than in others, or
-     * a column more */
+    char *capture; /* folder of the heads, after it was looked at */
+    int layers;    /* of the model, after it was looked at; 0: not known */
+    /* of its results (schema.h), after it was looked at: a capture may keep too little for some tables, or
+     * enough for another column */
     unsigned contents;
-    bool rowless; /* likewise: there is nothing to draw collages of */
+    bool rowless; /* there is nothing to draw collages of */
 } qk__study_place;
 
 typedef struct qk__study_ahead qk__study_ahead;
@@ -76,70 +76,69 @@ typedef struct qk__study_ahead qk__study_ahead;
 typedef struct qk__study_work {
     const qk_study *plan;
     const qk_study_settings *run;
-    /* To the context of run, with the lock and the name of the model at work. */
+    /* to the context of run, with the lock and the name of the current model */
     qk__relay relay;
-    qk_context context; /* by it; threads are counted, and a dry run is offline */
+    qk_context context; /* through the relay; threads are counted, and a dry run is offline */
     qk_study_outcome *outcome;
-    qk_figure_settings drawing;  /* the study's, but for what the run has in their place */
-    char **slugs;                /* [num_models] */
-    qk__study_place *places;     /* [num_models] */
-    char *figures;               /* output/figures */
-    qk__buffer scores;           /* contents of the score file */
-    qk__hold folder;             /* the output, held */
-    size_t num_done;             /* models before the first that is not done */
-    pthread_mutex_t *lock;       /* of what the user is told: the next model is being fetched */
-    qk__study_ahead *ahead;      /* that; NULL = nothing is */
-    qk_report_outcome *collages; /* what became of those that are drawn already */
+    qk_figure_settings drawing; /* the study's, unless the run has its own */
+    char **slugs;               /* [num_models] */
+    qk__study_place *places;    /* [num_models] */
+    char *figures;              /* output/figures */
+    qk__buffer scores;          /* contents of the score file */
+    qk__hold folder;            /* the output, held */
+    size_t num_done;            /* models before the first that is not done */
+    pthread_mutex_t *lock;  /* guards what the user is told while the next model is fetched */
+    qk__study_ahead *ahead; /* that fetch; NULL = nothing is fetched */
+    qk_report_outcome *collages; /* the outcome of those that are drawn already */
     qk__file_set outputs;        /* combined tables, not yet in their places */
 } qk__study_work;
 
-/* What can be wrong with a run is found before the first model is computed. Whatever it
- * returns, the work is to be released. */
+/* Finds what is wrong with a run before the first model is computed. The work is to be released in any case. */
 QK_MUST_CHECK qk_status qk__study_prepare(qk__study_work *work, qk_error *err);
 void qk__study_release(qk__study_work *work);
 
-/* Makes the folder and locks it. It must be empty or an earlier study's, unless force. Removes
- * what a run that was killed left half-written. */
+/* Makes the folder and locks it. It must be empty or an earlier study's, unless force. Removes what a killed run left
+ * half-written. */
 QK_MUST_CHECK qk_status qk__study_claim_folder(qk__study_work *work, qk_error *err);
 
-/* Settings of model i as this run has them: output folder, threads, where captures are looked
- * for. Without notice and progress. */
+/* The settings of model i in this run: output folder, threads, where captures are looked for; without notice and
+ * progress. */
 qk_analysis_settings qk__study_settings(const qk__study_work *work, size_t i);
 
-/* Model i as models.csv has it, but for its folder. */
+/* Model i as in models.csv, without its folder. */
 qk__listed_model qk__study_listed(const qk__study_work *work, size_t i);
 
-/* Whether a model's results are those of its settings and inputs, read now. reason says why
- * not. A capture that cannot be found or listed is an error. */
+/* Whether a model's results belong to its settings and its current inputs; reason says why not. A capture that cannot
+ * be found or listed is an error. */
 typedef struct qk__study_check {
     bool stands;
     char reason[256];
-    size_t num_heads;        /* of the results that stand */
+    size_t num_heads;        /* of results that are kept */
     int num_layers;          /* of the model */
-    unsigned contents;       /* of its results, those that stand or those to come */
+    unsigned contents;       /* of its results, kept or to come */
     bool rowless;            /* the capture keeps moments and no rows */
-    qk_text_lengths lengths; /* of the run that made what stands */
-    json_t *warnings;        /* of the run that made what stands; NULL: none is known */
+    qk_text_lengths lengths; /* of the run that made the results */
+    json_t *warnings;        /* of the run that made the results; NULL: none is known */
     char *capture;           /* folder of the heads */
 } qk__study_check;
 
-/* To work->run->model_begins; i = number of models: figures. */
+/* Calls work->run->model_begins; i = number of models: figures. */
 void qk__study_begins(const qk__study_work *work, size_t i, bool computed);
 
 /* ---- captures on the Hub (study_fetch.c) ------------------------------------------------ */
 
-/* Begins to bring in what model i needs, in a thread; a model without need of it costs nothing. */
+/* Begins to fetch what model i needs, in a thread; costs nothing if it needs nothing. */
 QK_MUST_CHECK qk_status qk__study_fetch_begin(qk__study_work *work, size_t i, qk_error *err);
-/* Waits for it. Failures are those of this model, but for QK_ERR_CANCELLED. */
+/* Waits for the fetch. Failures are of this model, except QK_ERR_CANCELLED. */
 QK_MUST_CHECK qk_status qk__study_fetch_end(qk__study_work *work, qk_error *err);
-/* Whether a dry run, which fetches nothing, failed to find a capture that a run would fetch. */
+/* Whether a dry run, which fetches nothing, lacks a capture that a run would fetch. */
 bool qk__study_would_fetch(const qk__study_work *work, size_t i, qk_status status);
-/* Stops it, if it is at work. */
+/* Stops the fetch, if there is one. */
 void qk__study_fetch_stop(qk__study_work *work);
 
 /* ---- tables (study_tables.c) ------------------------------------------------------------ */
 
-/* What the tables of all models together have, for qk__has_table. */
+/* The contents of all models' tables together, for qk__has_table. */
 unsigned qk__study_contents(const qk__study_work *work);
 
 /* Combined tables, models.csv, scores.csv and schema.json of all models with results. */
@@ -157,8 +156,7 @@ QK_MUST_CHECK qk_status qk__study_check_model(const qk__study_work *work, size_t
 
 /* ---- manifest and figures (study_manifest.c, study_figures.c) --------------------------- */
 
-/* output/manifest.json. It says that the folder is complete only in the end, when figures and
- * page are there, too. */
+/* output/manifest.json. It says that the folder is complete only at the end, when figures and page are there, too. */
 typedef enum qk__study_stage {
     QK__STUDY_BEGUN,
     QK__STUDY_TABLES, /* tables are there: the page shows this manifest */
@@ -170,8 +168,8 @@ QK_MUST_CHECK qk_status qk__study_write_manifest(const qk__study_work *work,
 /* In a model's folder: how its collages were drawn. */
 #define QK__FIGURES_JSON "figures.json"
 
-/* The collages of model i, unless they stand; then of all models figures and report. Figures
- * that fail are counted in the outcome's report. */
+/* Draws the collages of model i, unless they are kept; then figures and report of all models. The outcome's report
+ * counts figures that fail. */
 QK_MUST_CHECK qk_status qk__study_draw(qk__study_work *work, qk_error *err);
 
 #endif

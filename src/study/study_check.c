@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether the results of a model stand, so that it is not computed again: they were made by this
- * version, with these settings, from the files that a run would read now. */
+/* Whether the results of a model can be kept: they were made by this version, with these settings, from the files that
+ * a run would read now. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,11 +24,11 @@ typedef struct checker {
     const qk__study_work *work;
     qk__study_check *check;
     qk__run run;            /* opened, nothing read */
-    const json_t *manifest; /* entry of the run; NULL: none that is complete and alone */
-    size_t num_inputs;      /* run.inputs has the files to read, as the manifest knows them */
+    const json_t *manifest; /* entry of the run; NULL: no single complete run */
+    size_t num_inputs;      /* run.inputs has the files to read, named as in the manifest */
 } checker;
 
-/* Puts down why the results do not stand; the first reason stays. */
+/* Notes why the results cannot be kept; the first reason stays. */
 static void reject(qk__study_check *check, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 static void reject(qk__study_check *check, const char *fmt, ...)
@@ -85,7 +85,7 @@ static void check_settings(qk__study_check *check, const json_t *manifest,
     json_decref(settings);
 }
 
-/* What the manifest says of the capture. */
+/* Compares what the manifest says of the capture. */
 static void check_capture(checker *c)
 {
     if (!same(c->manifest, "group", qk__describe_group(&c->run.results->group)))
@@ -94,7 +94,7 @@ static void check_capture(checker *c)
         reject(c->check, "capture.json has changed");
 }
 
-/* They must be there, as the run wrote them. */
+/* The tables must be there, as the run wrote them. */
 static qk_status check_tables(qk__study_check *check, const qk__manifest *before,
                               const char *folder, qk_error *err)
 {
@@ -115,7 +115,7 @@ static qk_status check_tables(qk__study_check *check, const qk__manifest *before
 
 /* ---- inputs ----------------------------------------------------------------------------- */
 
-/* Marks the heads that a run would read: the query heads selected, and their key heads. */
+/* Marks the heads that a run would read: the selected query heads, and their key heads. */
 static qk_status mark_heads(const qk__run *run, bool *wanted, qk_error *err)
 {
     qk__targets targets;
@@ -220,7 +220,7 @@ static qk_status check_inputs(checker *c, qk_error *err)
 
 /* ---- all together ----------------------------------------------------------------------- */
 
-/* All but what the capture says. */
+/* Checks all but what the capture says. */
 static qk_status check_results(qk__study_check *check, const qk__manifest *before,
                                const json_t *manifest, const qk_analysis_settings *settings,
                                qk_error *err)
@@ -247,7 +247,7 @@ static qk_status check_manifest(checker *c, qk_error *err)
     return c->check->stands ? check_inputs(c, err) : QK_OK;
 }
 
-/* A folder with runs of others beside the study's is made anew. */
+/* A folder that also has runs of others is computed again. */
 static const json_t *only_run(const qk__manifest *manifest)
 {
     bool alone = manifest->complete && json_array_size(manifest->runs) == 1;
@@ -258,7 +258,7 @@ qk_status qk__study_check_model(const qk__study_work *work, size_t i, qk__study_
                                 qk_error *err)
 {
     checker c = {.work = work, .check = check};
-    /* Warnings of opening a capture are those of the run that follows. */
+    /* Warnings about opening a capture belong to the run that follows. */
     qk__relay relay = {.to = &work->context,
                        .held_back = QK__ALL_NOTICES & ~(1U << QK_NOTICE_REMARK)};
     qk_analysis_settings settings = qk__study_settings(work, i);

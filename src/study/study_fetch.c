@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Captures on the Hub: each is fetched by a thread while the model before it is analysed. */
+/* Captures on the Hub: a thread fetches each while the model before it is analysed. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,22 +10,22 @@
 #include "study/study.h"
 
 struct qk__study_ahead {
-    qk__relay relay; /* first: on_progress takes it for the whole */
+    qk__relay relay; /* first: on_progress casts it to the whole */
     const qk__study_work *work;
     size_t model;
     pthread_t thread;
-    bool threaded; /* false: the system refused one, and it is done when it is waited for */
+    bool threaded; /* false: the system refused a thread, and waiting does the work */
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool done, waited_for, stop; /* guarded by lock */
-    /* what became of it, once it is done */
+    /* the outcome, once it is done */
     qk_status status;
     qk_error why;
 };
 
 /* ---- in the thread ----------------------------------------------------------------------- */
 
-/* The bar on the screen is that of the model at work, as long as there is one. */
+/* The bar on the screen is that of the current model, as long as there is one. */
 static bool on_progress(void *user, const qk_progress *progress)
 {
     qk__study_ahead *ahead = user;
@@ -52,7 +52,8 @@ static qk_status bring(qk__study_ahead *ahead, qk_error *err)
     wanted.context = qk__relay_context(&ahead->relay);
     wanted.context.progress = on_progress;
     wanted.context.offline = work->context.offline;
-    wanted.hides_progress = ahead->model > 0; /* the line on the screen is of the one at work */
+    wanted.hides_progress =
+        ahead->model > 0; /* the line on the screen is that of the current model */
     qk_status status = qk_hub_get(&wanted, &place, err);
     free(place.path);
     return status;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The figures of a study: scatter collages of each model, from its capture, one of them of the heads
- * that stand out in its results; everything else
- * from the results.
+/* The figures of a study: scatter collages of each model from its capture, one of them of the heads that
+ * stand out in its results; all else from the results.
  *
  * Once a model's collages are drawn, its folder holds figures.json, which says how and by which
  * version. It is removed when the model is computed again. So the collages are drawn anew where
@@ -28,7 +27,7 @@ typedef struct collage {
     qk_analyses analysis;
     const char *name;
     qk_scatter_basis basis;
-    bool extremes; /* of the heads that stand out, else of those that are asked for */
+    bool extremes; /* of the heads that stand out, else of the heads that are asked for */
 } collage;
 
 static const collage COLLAGES[] = {
@@ -46,7 +45,7 @@ static bool is_asked(const qk__study_work *work, const collage *one)
 
 /* ---- whether they stand ----------------------------------------------------------------- */
 
-/* Of which model, and of a checkpoint in training which it is. */
+/* The title: the model, and which checkpoint of a training it is. */
 static void title_of(const qk__study_work *work, size_t i, char title[240])
 {
     const qk_study_model *model = &work->plan->models[i];
@@ -99,7 +98,7 @@ static bool stand(const qk__study_work *work, size_t i)
 
 /* ---- drawing ---------------------------------------------------------------------------- */
 
-/* What failed joins the failures of the report. */
+/* Adds a failure to those of the report. */
 static qk_status add_failure(qk_report_outcome *report, const char *figure, const char *message,
                              qk_error *err)
 {
@@ -116,13 +115,13 @@ static qk_status add_failure(qk_report_outcome *report, const char *figure, cons
     return QK_OK;
 }
 
-/* One collage of one model, to be drawn. */
+/* A collage of a model that is to be drawn. */
 typedef struct task {
-    qk__relay relay; /* with its name; first, since progress of the collage is given it */
+    qk__relay relay; /* with its name; first, since the collage's progress is cast to it */
     struct drawing *drawing;
     size_t model;
     const collage *collage;
-    qk__extremes extremes; /* where it is of these */
+    qk__extremes extremes; /* for `extremes` */
     char name[120];
     char title[240];
     size_t figures; /* that were drawn */
@@ -137,7 +136,7 @@ typedef struct drawing {
     qk__meter meter;
 } drawing;
 
-/* Collages are counted, not heads; but between heads the user may want to stop. */
+/* Counts collages, not heads; but the user may stop between heads. */
 static bool goes_on(void *user, const qk_progress *heads)
 {
     task *t = user;
@@ -176,13 +175,13 @@ static qk_scatter_settings settings_of(task *t)
     return s;
 }
 
-/* As few or as many as the model has. */
+/* As many as the model has. */
 static void take_extremes(qk__extremes *extremes, qk_scatter_settings *s)
 {
     const size_t count = extremes->count;
     s->heads = (qk_head_set){extremes->heads, count};
     s->random = 0;
-    s->rows = count == 4 || count == 6 ? 2 : 1; /* without a place that is empty */
+    s->rows = count == 4 || count == 6 ? 2 : 1; /* without an empty place */
     s->columns = count > 0 ? (int)count / s->rows : 1;
 }
 
@@ -201,7 +200,7 @@ static qk_status draw_collage(task *t, qk_error *err)
         s.heads = *named;
     s.about = t->collage->extremes ? about : NULL;
     if (!t->collage->extremes && named->count > 0 && s.basis == QK_BASIS_COMPLEMENT) {
-        heads[0] = named->items[0]; /* a figure of one head: the first */
+        heads[0] = named->items[0]; /* a figure of the first head only */
         heads[0].last_layer = heads[0].first_layer;
         heads[0].last_head = heads[0].first_head;
         s.heads = (qk_head_set){heads, 1};
@@ -212,7 +211,7 @@ static qk_status draw_collage(task *t, qk_error *err)
     return status;
 }
 
-/* One that cannot be drawn does not stop the others. */
+/* A failure does not stop the others. */
 static void draw_task(void *context, size_t i, int worker)
 {
     (void)worker;
@@ -222,7 +221,7 @@ static void draw_task(void *context, size_t i, int worker)
     if (qk__meter_is_stopped(&d->meter))
         return;
     t->status = draw_collage(t, &t->why);
-    if (!qk__meter_add(&d->meter, 1, 0)) { /* the next one sees it */
+    if (!qk__meter_add(&d->meter, 1, 0)) { /* the next collage sees it */
     }
 }
 
@@ -246,7 +245,7 @@ static void list_tasks(drawing *d)
     }
 }
 
-/* Before tasks run side by side, which the tables cannot. */
+/* Before tasks run side by side, which the tables do not allow. */
 static qk_status find_extremes(const drawing *d, qk_error *err)
 {
     const qk__study_work *work = d->work;
@@ -368,7 +367,7 @@ qk_status qk__study_draw(qk__study_work *work, qk_error *err)
     }
     qk_report_outcome *collages = work->outcome->report = work->collages;
     work->collages = NULL;
-    if (!report) /* the tables are there all the same */
+    if (!report) /* the tables are there anyway */
         return add_failure(collages, NULL, why.message, err);
     work->outcome->report = report;
     status = join_outcomes(collages, report, err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading a study file: which models, which analyses, which figures. */
+/* Reads a study file: models, analyses, figures. */
 #include <assert.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -89,7 +89,7 @@ static const qk_settings_table TABLE = {QK_SETTINGS_ROWS(qk_study, ROWS)};
 
 /* ---- loading ---------------------------------------------------------------------------- */
 
-/* What a study file is silent about. */
+/* The settings that a study file leaves open. */
 static void set_defaults(qk_study *plan)
 {
     qk_settings_default(&TABLE, plan);
@@ -99,7 +99,7 @@ static void set_defaults(qk_study *plan)
     plan->config.settings.lda = true; /* how well queries and keys separate: a headline */
 }
 
-/* Each model gets what all share, whatever the order in the file. */
+/* Gives each model what all share, whatever the order in the file. */
 static qk_status share_settings(qk_study *plan, qk_error *err)
 {
     qk_config *config = &plan->config;
@@ -120,7 +120,7 @@ static qk_status share_settings(qk_study *plan, qk_error *err)
         model->settings = config->settings;
         qk__settings_copy(&qk_analysis_settings_table, &model->settings, &own,
                           QK_SETTING_PER_CAPTURE);
-        if (plan->folders[i]) /* a folder is where it is */
+        if (plan->folders[i]) /* a folder stays where it is */
             model->settings.local_root = NULL;
     }
     return QK_OK;

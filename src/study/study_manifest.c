@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* manifest.json of a study: what was asked for, and what became of each model. Nothing but
- * "timings" and the command line tells whether a model was computed or its results stood. */
+/* manifest.json of a study: what was asked for, and the result for each model. Only "timings" and the command line
+ * show whether a model was computed or its results were kept. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +17,7 @@ static const char *state_name(qk_study_state state)
     return state == QK_STUDY_FAILED ? "failed" : state == QK_STUDY_PARTIAL ? "partial" : "ok";
 }
 
-/* Its name without folders, so that the manifest does not depend on where it lies. */
+/* The file's name without folders, so that the manifest does not depend on its place. */
 static json_t *describe_file(const qk_study *plan)
 {
     const char *slash = strrchr(plan->path, '/');

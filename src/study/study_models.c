@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading the models of a study file: what each is called, and where its capture is. */
+/* Reads the models of a study file: their names, and where their captures are. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,7 +25,7 @@ typedef struct model_entry {
 
 #define AT(field) .at = offsetof(model_entry, field)
 
-/* A folder, or where it lies in more words. */
+/* A folder, or where it is in more words. */
 static qk_status set_source(void *target, const qk__node *value, const qk__key *key,
                             qk_error *err)
 {

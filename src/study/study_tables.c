@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The combined tables of a study: the rows of all models one after the other, as their own tables
- * have them; and the files that list models, scores and columns. */
+/* The combined tables of a study: the rows of all models' tables one after the other; and the files that list models,
+ * scores and columns. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,8 +16,7 @@ enum { MAX_TABLE_BYTES = 1 << 30 };
 
 unsigned qk__study_contents(const qk__study_work *work)
 {
-    const unsigned some =
-        QK__RESERVOIR | QK_ANALYSE_ATTENTION; /* of which a model may have none */
+    const unsigned some = QK__RESERVOIR | QK_ANALYSE_ATTENTION; /* which a model may lack */
     unsigned contents = qk__contents_of(&work->plan->config.settings) & ~some;
     for (size_t i = 0; i < work->plan->num_models; i++)
         contents |= work->places[i].contents & some;
@@ -32,7 +31,7 @@ typedef struct combined {
     qk__outfile *file;
 } combined;
 
-/* The rows of a table without a column that others have: its fields are empty. */
+/* Adds rows of a table that lacks a column of the others: its fields stay empty. */
 static qk_status add_aligned(combined *c, const char *path, unsigned contents, qk_error *err)
 {
     qk__csv_reader *reader;
@@ -119,7 +118,7 @@ static qk_status combine(qk__study_work *work, const qk__table *table, qk_error 
 
 /* ---- the other files -------------------------------------------------------------------- */
 
-/* Every model of the study has its row: that of one without results shows that it is missing. */
+/* Every model of the study has a row; a model without results shows that it is missing. */
 static qk_status list_models(const qk__study_work *work, qk__buffer *text, qk_error *err)
 {
     const qk__table *table = qk__find_table("models.csv");
@@ -137,7 +136,7 @@ static qk_status list_models(const qk__study_work *work, qk__buffer *text, qk_er
     return QK_OK;
 }
 
-/* What the tables hold: those of the models, and the list of models. */
+/* The schema of the models' tables, and of the list of models. */
 static qk_status write_schema(qk__study_work *work, qk_error *err)
 {
     unsigned contents = qk__study_contents(work);
@@ -151,7 +150,7 @@ static qk_status write_schema(qk__study_work *work, qk_error *err)
     return qk__file_set_add(&work->outputs, QK__SCHEMA_NAME, file, QK_OK);
 }
 
-/* What an earlier run wrote and this one does not must not be taken for its results. */
+/* Files that an earlier run wrote and this one does not must not be taken for its results. */
 static qk_status remove_others(const void *context, qk_error *err)
 {
     const qk__study_work *work = context;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a run of a study works with: where each model comes from and goes to, with which settings
- * it is analysed, the folder that the run holds, and lines to the user. */
+/* What a run of a study works with: where each model comes from and goes to, the settings of its analysis, the folder
+ * that the run holds, and lines to the user. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -63,7 +63,7 @@ qk__listed_model qk__study_listed(const qk__study_work *work, size_t i)
 
 /* ---- preparing -------------------------------------------------------------------------- */
 
-/* Revisions of a dataset that lie side by side below a folder: local_root/org/name/REVISION. */
+/* Revisions of a dataset side by side below a folder: local_root/org/name/REVISION. */
 static qk_status find_local(qk__study_work *work, size_t i, qk_error *err)
 {
     const qk_analysis_settings *own = &work->plan->models[i].settings;
