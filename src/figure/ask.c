@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Takes numbers and texts out of the rows that a SELECT has found. */
+/* Takes numbers and texts out of the rows of a SELECT. */
 #include "figure/ask.h"
 
 #include <math.h>

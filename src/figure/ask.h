@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What figures ask the tables (ask.c): each one SELECT, whose first column is the model (models.model_id) of a row, or 0
- * where rows are of none. Rows are sorted by it. */
+/* What figures ask the tables (ask.c): one SELECT each. Its first column is the model (models.model_id) of a row, or 0
+ * for rows of no model. Rows are sorted by it. */
 #ifndef QK_FIGURE_ASK_H
 #define QK_FIGURE_ASK_H
 
@@ -10,22 +10,22 @@
 #include "stats/means.h"
 #include "tables/tables.h"
 
-/* Some of the rows that a SELECT has found. */
+/* Some rows of a SELECT. */
 typedef struct qk__found {
     const qk_columns *of;
     size_t first, count;
 } qk__found;
 
-/* NaN where there is nothing; of texts, too. */
+/* NaN where there is nothing, or a text. */
 double qk__number_in(const qk__found *rows, size_t row, size_t column);
-/* NULL where there is nothing; of numbers, too. */
+/* NULL where there is nothing, or a number. */
 const char *qk__text_in(const qk__found *rows, size_t row, size_t column);
 /* A qk_category by its name, or -1. */
 int qk__category_in(const qk__found *rows, size_t row, size_t column);
-/* Those from `row` on that have the same number in a column as that one. */
+/* The rows from `row` on with the same number in a column. */
 qk__found qk__same_in(const qk__found *rows, size_t row, size_t column);
 
-/* The index of the model whose number stands in a column; SIZE_MAX: of none. */
+/* The index of the model whose number is in a column; SIZE_MAX: no model. */
 size_t qk__model_in(const qk__results *results, const qk__found *rows, size_t row,
                     size_t column);
 /* The rows of a model. */

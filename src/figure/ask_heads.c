@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Puts together what figures of numbers of heads ask: a row a head, or statistics of the heads of each place. */
+/* Composes the SELECTs of figures about heads: a row a head, or statistics of the heads of each place. */
 #include "base/error.h"
 #include "figure/catalog.h"
 
@@ -23,7 +23,7 @@ static qk_status put_series(const qk__chart_series *series, qk__buffer *sql, qk_
 
 /* ---- a row a head ----------------------------------------------------------------------- */
 
-/* Each series between these texts. */
+/* Puts each series between these texts. */
 static qk_status put_all_series(const qk__figure_kind *kind, const char *before,
                                 const char *behind, qk__buffer *sql, qk_error *err)
 {
@@ -61,7 +61,7 @@ qk_status qk__ask_full_heads(const qk__subject *subject, qk__buffer *sql, qk_err
 
 /* ---- a row a place ---------------------------------------------------------------------- */
 
-/* Model and place, and where they are from. */
+/* Model and place, and the tables they come from. */
 static const struct {
     const char *place, *from;
 } OVER[] = {
@@ -71,12 +71,12 @@ static const struct {
     [QK__DIMENSIONS] = {"model_id, component", "dimension_weights JOIN models USING (model)"},
     [QK__LENGTHS] = {"head_id >> 42, length", "lengths"}};
 
-/* What is taken over heads: the number, its lower and upper end, and the median. $ stands for the series, < for
- * the least that its column can be. */
+/* Statistics over heads: the number, its lower and upper end, and the median. $ stands for the series, < for the
+ * column's smallest value. */
 static const char *const STATISTICS[] = {
     [QK__STAT_MEAN] = ", avg($), NULL, NULL, NULL",
     [QK__STAT_MEDIAN] = ", median($), NULL, NULL, NULL",
-    /* one head: a band without width */
+    /* with one head: a band without width */
     [QK__STAT_DEVIATION] = ", avg($), max(<, min(1, avg($) - coalesce(sd($), 0))), "
                            "max(<, min(1, avg($) + coalesce(sd($), 0))), NULL",
     [QK__STAT_QUARTILES] = ", avg($), quantile($, 0.25), quantile($, 0.75), median($)"};

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All figures that are drawn from tables: which apply to some results, and drawing them side by
- * side. */
+/* All figures that are drawn from tables: finds those that apply to the results, and draws them in parallel. */
 #include "figure/catalog.h"
 
 #include <pthread.h>
@@ -22,7 +21,7 @@ static bool is_asked_for(const qk__subject *subject, const qk__drawn *drawn)
     return subject->num_only == 0;
 }
 
-/* What compares models says little of one, and one checkpoint is no training. */
+/* A comparison of models says little about one model, and one checkpoint is no training. */
 static bool is_apt(const qk__subject *subject, const qk__figure_kind *kind)
 {
     const qk__results *results = subject->results;
@@ -32,7 +31,7 @@ static bool is_apt(const qk__subject *subject, const qk__figure_kind *kind)
                                    : !kind->compares && !kind->training;
 }
 
-/* Whether it is, of some model. */
+/* Whether the figure of any model is asked for. */
 static bool is_kind_asked_for(const qk__subject *subject, const qk__figure_kind *kind)
 {
     const size_t length = strlen(kind->name);
@@ -43,7 +42,7 @@ static bool is_kind_asked_for(const qk__subject *subject, const qk__figure_kind 
     return subject->num_only == 0;
 }
 
-/* The next of all kinds that are apt and asked for; NULL: there are no more. */
+/* The next kind that applies and is asked for; NULL: there are no more. */
 static const qk__figure_kind *next_kind(const qk__subject *subject, size_t *family,
                                         size_t *kind)
 {
@@ -68,7 +67,7 @@ static qk_status select_of(const qk__subject *subject, qk__buffer *sql, qk_error
     return kind->compose ? kind->compose(subject, sql, err) : QK_OK;
 }
 
-/* rows NULL: it is only expected. */
+/* rows NULL: the SELECT is only announced. */
 static qk_status ask_kind(const qk__subject *subject, qk_columns **rows, qk_error *err)
 {
     qk__buffer sql = {0};
@@ -96,7 +95,7 @@ static void add_one(const qk__subject *subject, const qk__figure_family *family,
                    (kind->applies ? kind->applies(subject) : subject->rows.count > 0);
 }
 
-/* The figure of a kind, or that of each model. */
+/* Adds the figure of a kind, or that of each model. */
 static void add_kind(const qk__subject *subject, const qk__figure_family *family,
                      qk_columns *found, qk__drawn_list *list)
 {
@@ -136,7 +135,7 @@ static qk_status take_list(const qk__subject *subject, qk__drawn_list *list, qk_
     return find_figures(subject, list, err);
 }
 
-/* Which name is that of no figure; NULL: none. */
+/* The first name that is of no figure; NULL: none. */
 static const char *find_unknown(const qk__subject *subject, const qk__drawn_list *list)
 {
     for (size_t i = 0; i < subject->num_only; i++) {

@@ -12,7 +12,7 @@ const char *qk__series_name(const qk__chart_series *series)
                                           : qk__find_field(series->field)->info.label;
 }
 
-/* Columns of rows: those of the statistics of a series. */
+/* Columns of rows: the statistics of a series. */
 enum { PLACE = 1, FIRST = 2 };
 
 static size_t column_of(const qk__subject *subject, const qk__panel *panel)
@@ -36,7 +36,7 @@ size_t qk__count_places(const qk__subject *subject)
     }
 }
 
-/* Where a row stands; SIZE_MAX: nowhere. */
+/* The place of a row; SIZE_MAX: none. */
 static size_t place_of(const qk__subject *subject, size_t row)
 {
     switch (subject->kind->over) {
@@ -49,7 +49,7 @@ static size_t place_of(const qk__subject *subject, size_t row)
     }
 }
 
-/* Where an area lies between curves, of both. */
+/* An area between curves needs both. */
 bool qk__has_numbers(const qk__subject *subject, const qk__panel *panel)
 {
     size_t count = qk__count_series(panel), found = 0, first = column_of(subject, panel);
@@ -63,7 +63,7 @@ bool qk__has_numbers(const qk__subject *subject, const qk__panel *panel)
     return panel->between ? found == count : found > 0;
 }
 
-/* One layer makes no curve, and several models have layers of their own. */
+/* One layer makes no curve, and several models have different layers. */
 bool qk__has_chart(const qk__subject *subject)
 {
     if (subject->kind->over == QK__LAYERS &&
@@ -80,7 +80,7 @@ bool qk__has_chart(const qk__subject *subject)
 
 /* ---- numbers ---------------------------------------------------------------------------- */
 
-/* What it is called in the file of numbers: the column, or what the legend says. */
+/* The name of a series in the file of numbers: the column, or the name in the legend. */
 static const char *told_series(qk__figure *figure, const qk__chart_series *series)
 {
     if (series->role == QK__BY_CATEGORY)
@@ -177,7 +177,7 @@ qk__chart qk__make_chart(qk__figure *figure, const qk__subject *subject, const q
     return c;
 }
 
-/* Room beyond the numbers, but not beyond 0, and not beyond 1 where there is nothing. */
+/* Leaves room beyond the numbers, but not beyond 0, nor beyond 1 where nothing exceeds it. */
 qk__axis qk__value_axis(const qk__chart *c)
 {
     const qk__panel *panel = c->panel;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Charts: bars, stacks and curves of numbers over models, layers, components or dimensions, as the
- * rows of the table say. */
+/* Charts: bars, stacks and curves of numbers over models, layers, components or dimensions, as the row of the figure
+ * says. */
 #include <math.h>
 #include <stdio.h>
 
 #include "figure/chart.h"
 
-/* A place of an axis needs so many pixels, a plot at least; the bars of one place take this part. */
+/* Least pixels of a place on an axis, and of a plot; the share of a place that its bars take. */
 enum {
     LEAST_PLACE = 20,
     LEAST_PLOT = 440,
@@ -17,7 +17,7 @@ enum {
     MOST_SHOWN = 12
 };
 #define BAR  0.76
-#define DROP 0.2 /* opacity of an area between curves: lines below it are seen */
+#define DROP 0.2 /* opacity of an area between curves, so that lines below it are seen */
 
 /* ---- colours and legends ---------------------------------------------------------------- */
 
@@ -55,7 +55,7 @@ typedef struct naming {
     char mixed[QK__MAX_ENTRIES + 8][10];
 } naming;
 
-/* None where colours tell nothing: there is one family, or each model is its own. */
+/* Without entries where colours mean nothing: one family, or each model its own. */
 static void name_chart_groups(const qk__figure *figure, const qk__results *results,
                               naming *named)
 {
@@ -65,7 +65,7 @@ static void name_chart_groups(const qk__figure *figure, const qk__results *resul
         named->count = qk__series_entries(figure, names, count, named->entries);
 }
 
-/* Points of the first curve are discs, of others squares. */
+/* The points of the first curve are discs, of other curves squares. */
 static int mark_of(const qk__panel *panel, size_t s)
 {
     return panel->mark != QK__CURVES ? QK__AREA : s == 0 ? QK__DISC : QK__SQUARE;
@@ -103,7 +103,7 @@ static void name_series(const qk__figure *figure, const qk__subject *subject,
 
 /* ---- marks ------------------------------------------------------------------------------ */
 
-/* Of a place: its own, or that of its family. */
+/* The place's own colour, or that of its family. */
 static const char *bar_color(const qk__figure *figure, const qk__subject *subject,
                              const qk__chart *c, size_t s, size_t row, char mixed[8])
 {
@@ -180,15 +180,15 @@ static void plot_curves(const qk__figure *figure, const qk__chart *c, const qk__
 
 /* ---- panels ----------------------------------------------------------------------------- */
 
-/* All that a figure's panels share. */
+/* What a figure's panels share. */
 typedef struct page {
     const qk__subject *subject;
     qk__sheet sheet;
     qk__model_axis axis;
-    bool joined;              /* panels below each other with one axis */
+    bool joined;              /* panels one below the other with one axis */
     bool names_each;          /* the legend of a panel is above it */
     bool named;               /* phases are named above panels */
-    double phases;            /* what that takes */
+    double phases;            /* height of these names */
     const char *const *names; /* of places */
 } page;
 
@@ -197,7 +197,7 @@ static const char *const WORDS[] = {[QK__LAYERS] = "Layer",
                                     [QK__DIMENSIONS] = "Query dimension",
                                     [QK__LENGTHS] = "Length of the texts (tokens)"};
 
-/* What places are called, markup. NULL: no memory. */
+/* The names of places, markup. NULL: no memory. */
 static const char *const *place_names(qk__figure *figure, const qk__subject *subject)
 {
     const size_t count = qk__count_places(subject);
@@ -243,7 +243,7 @@ static void draw_places(qk__figure *figure, const page *p, bool last, const qk__
                        (qk__tic_style){.length = numbers ? 4 * em : 0});
 }
 
-/* The legend, and above it, or above the plot where there is none, the title. */
+/* The legend, and the title above it, or above the plot where there is none. */
 static void put_chart_names(qk__figure *figure, const page *p, const qk__chart *c,
                             const qk__place *place)
 {
@@ -318,7 +318,7 @@ static void draw_chart(qk__figure *figure, const page *p, const qk__chart *c, si
 
 /* ---- the figure ------------------------------------------------------------------------- */
 
-/* The axis of models, and what it and the names of phases take. */
+/* Plans the axis of models, and the room for it and the names of phases. */
 static void plan_models(qk__figure *figure, page *p)
 {
     const double em = qk__em(figure);
@@ -345,7 +345,7 @@ static void plan_models(qk__figure *figure, page *p)
     }
 }
 
-/* Room for the legend above each panel: in a row of panels, for the tallest of them. */
+/* Room for the legend above each panel; in a row of panels, for the tallest. */
 static void plan_legends(qk__figure *figure, page *p, const qk__chart *charts)
 {
     const double em = qk__em(figure);

@@ -7,7 +7,7 @@
 
 enum { LAYERS = 32 }; /* of points on each other */
 
-/* Of a head whose category no table tells, too. */
+/* Also for a head without a known category. */
 const char *qk__color_of_category(const qk__figure *figure, int category)
 {
     return category < QK_NUM_CATEGORIES ? qk__category_color(figure->theme, category)
@@ -26,13 +26,13 @@ static double value_in(const qk__found *rows, size_t row, int which)
     return qk__number_in(rows, row, QK__FIRST_SERIES + (size_t)which);
 }
 
-/* Of points: their models, or their categories. */
+/* The kinds of points: their models, or their categories. */
 static size_t count_kinds(const qk__cloud *c, const qk__family *family)
 {
     return c->by_category ? QK_NUM_CATEGORIES + 1 : family->count;
 }
 
-/* A point, and of which kind it is. */
+/* A point, and its kind. */
 typedef struct head_point {
     double x, y;
     size_t kind;
@@ -52,7 +52,7 @@ static head_point find_point(qk__figure *figure, const qk__cloud *c, const qk__f
     return point;
 }
 
-/* Those of a kind among some points; x and y: room for them. */
+/* Collects the points of one kind; x and y have room for them. */
 static void put_kind(qk__figure *figure, const qk__cloud *c, const qk__plot *plot,
                      const qk__family *family, size_t kind, const head_point *points,
                      size_t count, double *x, double *y)
@@ -74,7 +74,8 @@ static void put_kind(qk__figure *figure, const qk__cloud *c, const qk__plot *plo
     qk__draw_points(plot, x, y, found, sign, 4.2 * c->size * qk__em(figure), color, 0.5);
 }
 
-/* Points in the order in which they are drawn: models take turns, so that none covers the others. Returns how many. */
+/* Lists points in the order in which they are drawn: models take turns, so that no model covers the others. Returns
+ * their number. */
 static size_t list_points(qk__figure *figure, const qk__cloud *c, const qk__family *family,
                           head_point *points)
 {
@@ -93,8 +94,8 @@ static size_t list_points(qk__figure *figure, const qk__cloud *c, const qk__fami
     return count;
 }
 
-/* In layers, a shape for each kind of points: where points of one shape lie on each other, they look like one, and a
- * shape for each point would make megabytes. */
+/* Draws layers, with one shape for each kind of points: overlapping points of one shape look like one point, and a
+ * shape for each point would take megabytes. */
 void qk__put_cloud(qk__figure *figure, const qk__cloud *c, const qk__plot *plot,
                    const qk__family *family)
 {
@@ -111,7 +112,6 @@ void qk__put_cloud(qk__figure *figure, const qk__cloud *c, const qk__plot *plot,
     }
 }
 
-/* Of both numbers. */
 void qk__widen_to_family(const qk__families *all, const qk__family *family, qk__range r[2])
 {
     for (size_t m = 0; m < family->count; m++) {
@@ -121,7 +121,6 @@ void qk__widen_to_family(const qk__families *all, const qk__family *family, qk__
     }
 }
 
-/* Pearson r over the heads of some models. */
 double qk__cloud_r(qk__figure *figure, const qk__families *all,
                    const qk__result_model *const *models, size_t num_models)
 {

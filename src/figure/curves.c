@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Curves over a number: of heads over distance, of heads along the context, of groups of heads over their size; and
- * points of heads in one model over those in another. A row of the SELECT is a point of a curve. */
+/* Curves over a number: heads over distance, heads along the context, groups of heads over their size; and points:
+ * heads in one model over the same heads in another. A row of the SELECT is a point of a curve. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,8 +8,9 @@
 #include "figure/catalog.h"
 #include "figure/sheet.h"
 
-/* Columns of rows. SERIES: which of the row of the table. NAME: of the panel, OF: of the curve, NULL: like its series. NUMBER: R² of
- * the panel; over shares and positions how many heads there are; of two models whether heads were tested. */
+/* Columns of rows. SERIES: its number in the row of the figure. NAME: of the panel. OF: of the curve, NULL: like its
+ * series. NUMBER: R² of the panel; over shares and positions the number of heads; for two models whether heads were
+ * tested. */
 enum { PANEL = 1, SERIES, CURVE, NAME, OF, SUBJECT, NUMBER, X, Y, LOW, HIGH };
 enum { MOST_PANELS = 12, FEW_POINTS = 20, REACH = 10, MOST_NUMBERS = 4 };
 #define BAND 0.25 /* opacity */
@@ -21,7 +22,7 @@ typedef struct curves {
     qk__over over;
     qk__sheet sheet;
     size_t series, heads; /* heads: with a curve each */
-    double opacity;       /* of these curves */
+    double opacity;       /* of the heads' curves */
 } curves;
 
 /* ---- how a series looks ----------------------------------------------------------------- */
@@ -67,7 +68,7 @@ static bool is_of(const qk__found *rows, size_t row, size_t series)
     return qk__number_in(rows, row, SERIES) == (double)series;
 }
 
-/* Any number of a series. */
+/* Whether a series has any number. */
 static bool has_series(const qk__found *rows, size_t series)
 {
     for (size_t i = 0; i < rows->count; i++)
@@ -98,7 +99,7 @@ static void tell_curves(qk__figure *figure, const curves *c, const qk__found *ro
 
 /* ---- axes ------------------------------------------------------------------------------- */
 
-/* Of predicted ratios the axis holds those at most REACH times beyond the measured ones. */
+/* For predicted ratios the axis ends at REACH times the measured ones. */
 static qk__axis over_distances(const curves *c, const qk__found *rows)
 {
     const bool ratio = c->panel->ratio;
@@ -106,7 +107,7 @@ static qk__axis over_distances(const curves *c, const qk__found *rows)
     for (size_t i = 0; i < rows->count; i++)
         if (is_of(rows, i, 0) && (!ratio || qk__number_in(rows, i, Y) > 0))
             qk__range_add(&shown, qk__number_in(rows, i, Y));
-    if (ratio && shown.low > shown.high) /* none has a place on the axis */
+    if (ratio && shown.low > shown.high) /* no number has a place on the axis */
         shown = (qk__range){1, 1};
     const double low = ratio ? shown.low / REACH : -INFINITY;
     const double high = ratio ? shown.high * REACH : INFINITY;
@@ -120,7 +121,7 @@ static qk__axis over_distances(const curves *c, const qk__found *rows)
                  : qk__axis_between(shown.low - margin, shown.high + margin);
 }
 
-/* From 0, unless there are numbers on its other side. */
+/* The range from 0 on, and beyond 0 if numbers are on its other side. */
 static qk__range range_with_zero(const qk__found *rows, size_t first, size_t last)
 {
     qk__range range = {0, 0};
@@ -130,8 +131,8 @@ static qk__range range_with_zero(const qk__found *rows, size_t first, size_t las
     return range;
 }
 
-/* Numbers along shares of a model's heads, and above how many these are; where the model is not known, their numbers
- * below. */
+/* Numbers along shares of a model's heads, with the number of heads above; where the model is not known, only those
+ * numbers, below. */
 static void put_share_tics(const qk__figure *figure, const qk__plot *plot, double most,
                            bool shares)
 {
@@ -161,8 +162,8 @@ static qk__axis axis_around(const qk__range *r)
     return qk__axis_between(r->low - margin, r->high + margin);
 }
 
-/* One range for both axes, so that distances compare, and the line where nothing changed; but where one is far longer, the
- * points of the other would be a line. */
+/* One range for both axes, so that distances compare, and the line where nothing changed; but where one range is far
+ * longer, the points would lie on a line. */
 static void put_sides_axes(const qk__figure *figure, const qk__found *rows, qk__power *power,
                            qk__plot *plot)
 {
@@ -184,7 +185,7 @@ static void put_sides_axes(const qk__figure *figure, const qk__found *rows, qk__
     const qk__tic_style style = {.length = 4 * em, .factor = power->factor};
     qk__number_tics(plot, QK__BELOW, 60 * em, 0, style);
     qk__number_tics(plot, QK__LEFT, 50 * em, 0, style);
-    if (apart) { /* it would lie along an axis */
+    if (apart) { /* the line would lie along an axis */
         qk__line_across(plot, 0, qk__guide(figure));
         qk__line_up(plot, 0, qk__guide(figure));
     } else {
@@ -193,7 +194,7 @@ static void put_sides_axes(const qk__figure *figure, const qk__found *rows, qk__
     }
 }
 
-/* Sets the axes of a plot, draws them, and says by what x is multiplied. */
+/* Sets and draws the axes of a plot; returns the factor of x. */
 static double put_axes(qk__figure *figure, const curves *c, const qk__found *rows,
                        qk__power *power, qk__plot *plot)
 {
@@ -266,7 +267,7 @@ static void put_curve(qk__figure *figure, const qk__found *rows, const qk__plot 
                        (qk__pen){.stroke = l.color, .width = l.width});
 }
 
-/* The first series last, over the others. */
+/* Draws the first series last, over the others. */
 static void put_all_series(qk__figure *figure, const curves *c, const qk__found *rows,
                            const qk__plot *plot, double unit, bool signs)
 {
@@ -290,7 +291,8 @@ static void put_all_series(qk__figure *figure, const curves *c, const qk__found 
 
 /* ---- panels ----------------------------------------------------------------------------- */
 
-/* Of groups: the change, and below by what its heads are chosen, which tells what the numbers on the upper axis are. */
+/* Names groups of heads: the change, and below it how its heads are chosen, which explains the numbers on the upper
+ * axis. */
 static void name_group(qk__figure *figure, const curves *c, const qk__found *rows,
                        const qk__place *place, const char *power)
 {
@@ -374,7 +376,7 @@ static void draw_panel(qk__figure *figure, const curves *c, const qk__found *row
 
 /* ---- the figure ------------------------------------------------------------------------- */
 
-/* Of the series that there are. */
+/* Names the series that have numbers. */
 static size_t name_curves(qk__figure *figure, const curves *c, const qk__found *rows,
                           qk__entry *entries)
 {
@@ -408,13 +410,13 @@ static const qk__sheet SHEETS[] = {
     [QK__SHARES] = {
         .most = 2, .least = 270, .left = 70, .gap = 62, .right = 20, .above = 62, .below = 58}};
 
-/* A folder may hold compare.csv of others. */
+/* A folder may hold compare.csv of other commands. */
 bool qk__has_sides(const qk__subject *subject)
 {
     return subject->sides[0] && subject->rows.count > 0;
 }
 
-/* The model that an ablation is of; an ablation of groups alone has no results of heads, and so no models. */
+/* The model of an ablation; an ablation only of groups of heads has no results of heads, and so no models. */
 static void set_curves_heading(qk__figure *figure, const qk__subject *subject,
                                const char *heading)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gathers the models of panels, and gives them colours and legends. */
+/* Collects the models of panels, and gives them colours and legends. */
 #include "figure/families.h"
 
 #include <math.h>
@@ -10,7 +10,7 @@ qk__found qk__rows_in(const qk__families *all, const qk__result_model *model)
     return qk__rows_of_model(&all->subject->all, model);
 }
 
-/* A panel for each model in place of one for each family. */
+/* Makes a panel for each model in place of one for each family. */
 static void split_families(qk__families *all)
 {
     qk__family single[QK__MOST_FAMILIES] = {0};
@@ -61,7 +61,7 @@ double qk__most_name_lines(const qk__figure *figure, const qk__families *all, do
 
 /* ---- models ----------------------------------------------------------------------------- */
 
-/* Which of the models of its colour in the panel it is, and of how many. */
+/* The model's rank among the models of its colour in the panel, and their number. */
 static size_t rank_of(const qk__families *all, const qk__family *family, size_t model,
                       size_t *count)
 {
@@ -77,7 +77,7 @@ static size_t rank_of(const qk__families *all, const qk__family *family, size_t 
     return rank;
 }
 
-/* Shades from light to dark where models are told apart, else the hue. */
+/* Shades from light to dark where models differ in colour, else the hue. */
 void qk__model_color(const qk__figure *figure, const qk__families *all,
                      const qk__family *family, size_t model, char color[8])
 {

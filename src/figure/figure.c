@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Puts a figure together: its memory, its texts, the rows of its numbers. */
+/* Builds a figure: its memory, its texts, the rows of its numbers. */
 #include "figure/figure.h"
 
 #include <math.h>
@@ -62,7 +62,7 @@ void *qk__figure_alloc(qk__figure *figure, size_t count, size_t size)
     return memory;
 }
 
-/* Takes the text, NULL where memory ran out, into the figure's memory. */
+/* Takes the text, NULL without memory, into the figure's memory. */
 static const char *keep(qk__figure *figure, char *text)
 {
     char *kept = text ? qk__arena_strdup(&figure->memory, text) : NULL;

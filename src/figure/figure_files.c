@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes the files of a figure in a hidden folder, has rsvg-convert make other pictures of the SVG, and moves all
- * to their place when every one is there. */
+/* Writes the files of a figure in a hidden folder, has rsvg-convert make other pictures from the SVG, and moves all to
+ * their places when each is there. */
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
@@ -18,12 +18,12 @@
 typedef struct picture_kind {
     qk_figure_format format;
     const char *ending;
-    const char *end; /* what stands in the last bytes of a whole file */
+    const char *end; /* the last bytes of a complete file */
 } picture_kind;
 
 static const picture_kind PICTURES[] = {{QK_FIGURE_PNG, "png", "IEND"},
                                         {QK_FIGURE_PDF, "pdf", "%%EOF"}};
-/* Written with each figure, in the order in which they are moved: whoever finds the drawing finds all of it. */
+/* Written with each figure, in the order in which they are moved: whoever finds the drawing finds the other files. */
 static const char *const ENDINGS[] = {"csv", "png", "pdf", "svg"};
 enum {
     NUM_PICTURES = sizeof PICTURES / sizeof *PICTURES,
@@ -58,7 +58,7 @@ static qk_status write_part(const char *folder, const qk__figure *figure, const 
     return status;
 }
 
-/* Moves a part of the figure to its place; of one that is not there an older one goes. */
+/* Moves a part of the figure to its place; where the part is missing, removes an older one. */
 static qk_status settle_part(const char *staging, const char *folder, const char *figure,
                              const char *ending, qk_error *err)
 {
@@ -79,7 +79,7 @@ static qk_status settle_part(const char *staging, const char *folder, const char
     return status;
 }
 
-/* The note likewise, but what somebody else has written under its name stays. */
+/* Moves the note; a foreign file of its name stays. */
 static qk_status settle_note(const char *staging, const char *folder, const char *figure,
                              qk_error *err)
 {
@@ -92,8 +92,8 @@ static qk_status settle_note(const char *staging, const char *folder, const char
     return status;
 }
 
-/* The drawing goes first and comes last: whoever finds one finds all that belongs to it. Scripts and data for
- * gnuplot are of an earlier version. */
+/* The old drawing is removed first and the new one comes last: whoever finds a drawing finds all that belongs to it.
+ * Scripts and data for gnuplot are of an earlier version. */
 qk_status qk__figure_settle(const char *figure, const char *staging, const char *folder,
                             qk_error *err)
 {
@@ -109,7 +109,7 @@ qk_status qk__figure_settle(const char *figure, const char *staging, const char 
     return QK_OK;
 }
 
-/* What the program may be at fault for; all else that keeps a figure from its file is the disk's. */
+/* What may be the program's fault; all other failures are the disk's. */
 #define ENDED   PROGRAM " ended with"
 #define MADE_NO PROGRAM " made no"
 
@@ -121,7 +121,7 @@ bool qk__is_unwritten(qk_status status, const char *message)
 
 /* ---- other pictures --------------------------------------------------------------------- */
 
-/* The last line that says something, cut out of the messages. */
+/* The last line with any text, cut out of the messages. */
 static const char *last_message(qk__buffer *messages)
 {
     const char *last = NULL;
@@ -138,7 +138,7 @@ static const char *last_message(qk__buffer *messages)
     return last;
 }
 
-/* Whether the file ends as such a file should: a full disk is no error to every program. */
+/* Whether the file ends as it should: some programs do not report a full disk. */
 static qk_status check_picture(const qk__figure *figure, const char *staging,
                                const picture_kind *picture, qk_error *err)
 {
@@ -173,7 +173,7 @@ static qk_status tell_end(const picture_kind *picture, int exit_code, qk__buffer
                                      message ? message : "(no message)");
 }
 
-/* A PDF is as wide as was asked for, or a hundredth of an inch for each pixel. */
+/* A PDF has the width that was asked for, or a hundredth of an inch for each pixel. */
 static qk_status draw_picture(const qk__figure *figure, const char *staging,
                               const picture_kind *picture, qk_error *err)
 {
@@ -238,7 +238,7 @@ static qk_status write_in(const qk__figure *figure, const char *staging, const c
     return qk__figure_settle(figure->name, staging, folder, err);
 }
 
-/* A figure called heads would take the place of the table heads.csv. */
+/* A figure named heads would replace the table heads.csv. */
 static qk_status check_data(const char *folder, const char *figure, qk_error *err)
 {
     enum { SIZE = sizeof QK__DATA_HEADER - 1 };

@@ -20,7 +20,7 @@ static bool is_word(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
-/* Whether Markdown would see more than a character. '_' within a word is itself. */
+/* Whether Markdown would see more than a character. '_' within a word is plain. */
 static bool is_markup(const char *start, const char *p)
 {
     if (*p == '_')
@@ -28,7 +28,7 @@ static bool is_markup(const char *start, const char *p)
     return strchr("\\`*[]<>#|!~&", *p) != NULL;
 }
 
-/* As Markdown shows it: nothing in it is markup, a link or a new line. */
+/* Puts text so that Markdown shows it: nothing in it is markup, a link or a new line. */
 static qk_status put_plain(qk__buffer *out, const char *text, qk_error *err)
 {
     for (const char *rest = text; *rest;) {
@@ -113,7 +113,7 @@ qk_status qk__note_look(const char *path, bool *foreign, qk_error *err)
     return status;
 }
 
-/* "* [NAME](NAME.md): title" of a note of ours; nothing of any other file. */
+/* "* [NAME](NAME.md): title" for a note of ours; nothing for a foreign file. */
 static qk_status put_entry(const char *folder, const char *name, qk__buffer *out, qk_error *err)
 {
     size_t length = strlen(name);
@@ -169,7 +169,7 @@ qk_status qk__note_list(const char *folder, qk_error *err)
     return status;
 }
 
-/* Whether NAME.md of the figure that a file belongs to is there, and ours. */
+/* Whether the figure of a file has a note NAME.md of ours. */
 static bool has_note(const char *folder, const char *file, size_t stem)
 {
     char *path = qk__format("%s/%.*s.md", folder, (int)stem, file);
@@ -224,8 +224,8 @@ static bool has_control(const char *word)
     return false;
 }
 
-/* Between plain quotes, where a quote is put in by leaving them; with control characters as
- * bash and zsh write them, so that a command stays a line. */
+/* Single quotes, which are left for each quote in the word; control characters as in bash and zsh, so that a command
+ * stays a line. */
 qk_status qk__put_word(qk__buffer *out, const char *word, qk_error *err)
 {
     bool escaped = has_control(word);
@@ -246,7 +246,7 @@ qk_status qk__put_word(qk__buffer *out, const char *word, qk_error *err)
     return qk__buffer_append(out, "'", 1, err);
 }
 
-/* Both begin with '/'; more is put behind the path. */
+/* Both begin with '/'; `more` follows the path. */
 static char *path_between(const char *from, const char *to, const char *more)
 {
     size_t same = 0;
@@ -342,7 +342,7 @@ qk_status qk__put_options(qk__buffer *out, const qk__command *command, qk_error 
     if (status == QK_OK)
         status = qk_settings_new(&given, command->table, command->name, err);
     if (status == QK_OK) {
-        /* what it points to stays the caller's: only what is set by name is released */
+        /* borrows what the values point to: only values set by name are released */
         memcpy(qk_settings_values(given), command->values, command->table->size);
         status = put_others(command, plain, given, out, err);
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a user may ask of figures: formats and themes by name. */
+/* The settings of figures: formats and themes by name. */
 #include "figure/figure_settings.h"
 
 #include <qkscope/report.h>

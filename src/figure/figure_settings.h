@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of what a user may ask of figures. */
+/* The table of the settings of figures. */
 #ifndef QK_FIGURE_FIGURE_SETTINGS_H
 #define QK_FIGURE_FIGURE_SETTINGS_H
 
@@ -11,7 +11,7 @@ extern const qk_word qk__figure_formats[];
 /* SVG, paper. */
 void qk__figure_settings_default(qk_figure_settings *settings);
 
-/* "svg,png,pdf": any of them, each once; QK_ERR_ARGUMENT names what is not one. */
+/* "svg,png,pdf": any of them, each once; QK_ERR_ARGUMENT names an unknown word. */
 QK_MUST_CHECK qk_status qk__figure_formats_parse(const char *text, unsigned *formats,
                                                  qk_error *err);
 /* "paper", "screen" or "dark". */

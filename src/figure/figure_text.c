@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Measures texts of a figure, breaks them into lines, and puts them into places. */
+/* Measures texts of a figure, breaks them into lines, and places them. */
 #include "figure/figure_text.h"
 
 #include <math.h>
@@ -10,9 +10,9 @@
 #include "base/utf8.h"
 #include "draw/text.h"
 
-#define CHARACTER_WIDTH 0.58 /* of a character beside its size, about */
-#define LABEL_PART      0.3  /* of the page, that labels of models take at most */
-enum { MAX_LABEL = 32 };     /* characters of one */
+#define CHARACTER_WIDTH 0.58 /* width of a character over its size, about */
+#define LABEL_PART      0.3  /* share of the page that labels of models take at most */
+enum { MAX_LABEL = 32 };     /* characters of a label */
 
 double qk__em(const qk__figure *figure)
 {
@@ -116,7 +116,7 @@ double qk__longest_label(qk__figure *figure, const qk__results *results)
 
 /* ---- lines ------------------------------------------------------------------------------ */
 
-/* Bytes and width of what stands at a place, in parts of the size; a tag has none. */
+/* Bytes and width of the character or tag at a place, in parts of the size; a tag has no width. */
 static size_t step_of(const char *at, bool markup, double *width)
 {
     size_t size;
@@ -129,8 +129,8 @@ static size_t step_of(const char *at, bool markup, double *width)
     return (size_t)(next - at);
 }
 
-/* How much of the text one line takes: up to the last space before it is too long; where there
- * is none, up to the last hyphen or the like; else up to there. */
+/* How much of the text fits in a line: up to the last space; without a space, up to the last hyphen or the like; else
+ * as much as fits. */
 static size_t line_length(const char *text, bool markup, double room)
 {
     size_t at = 0, space = 0, hyphen = 0;

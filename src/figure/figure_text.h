@@ -7,29 +7,29 @@
 #include "figure/figure.h"
 #include "results/results.h"
 
-/* What 1 pixel beside type of 13 pixels is beside the theme's type. */
+/* The theme's type as a multiple of 13 pixels. */
 double qk__em(const qk__figure *figure);
-/* Labels and legends have this part of the theme's size, which is so many pixels. */
+/* The size of labels and legends as a share of the theme's, and in pixels. */
 #define QK__SMALL 0.8
 double qk__small_type(const qk__figure *figure);
-/* Width of so many characters of that size, about; of markup, and of text from outside. */
+/* The width of so many characters of that size, about; of markup, and of text from outside. */
 double qk__text_width(const qk__figure *figure, size_t characters);
 double qk__markup_width(const qk__figure *figure, const char *markup);
 double qk__plain_width(const qk__figure *figure, const char *text);
 
-/* Text from outside as markup of at most that width in small type, cut in the middle where it is longer; the
- * figure remembers the whole, which is shown where the mouse rests. */
+/* Text from outside as markup of at most that width in small type, cut in the middle where it is longer. The figure
+ * remembers the whole, which is shown under the mouse. */
 const char *qk__brief(qk__figure *figure, const char *text, double width);
-/* NULL: it was not cut. */
+/* The whole text; NULL: it was not cut. */
 const char *qk__whole_of(const qk__figure *figure, const char *markup);
 
-/* The label of a model, likewise; no two of a study that differ look alike. And the width of the longest. */
+/* The label of a model in the same way; different labels of a study never look alike. And the width of the longest. */
 const char *qk__model_label(qk__figure *figure, const qk__results *results,
                             const qk__result_model *model);
 double qk__longest_label(qk__figure *figure, const qk__results *results);
 
-/* Text cut into lines of at most `width` in type of that size, at spaces where there are any; what does not fit the
- * last line is cut. Of markup, what is shown counts. Lines of text from outside are still such. */
+/* Text in lines of at most `width` in type of that size, broken at spaces where possible; what does not fit the last
+ * line is cut. For markup, only what is shown counts. Lines of text from outside still need escaping. */
 enum { QK__MAX_LINES = 6, QK__LINE_SIZE = 400 };
 typedef struct qk__lines {
     size_t count;
@@ -38,7 +38,7 @@ typedef struct qk__lines {
 void qk__break_lines(const char *text, bool markup, double width, double size, size_t most,
                      qk__lines *lines);
 
-/* Markup about a place, or beside it, or turned; a note is small and muted. */
+/* Markup centred at a place, or beside it, or turned; a note is small and muted. */
 enum {
     QK__CENTRED = 0,
     QK__NOTE = 1 << 0,
@@ -52,11 +52,11 @@ void qk__put_text(qk__figure *figure, const char *markup, double x, double y, un
 /* The same, type `size` times the theme's. */
 void qk__put_sized(qk__figure *figure, const char *markup, double x, double y, unsigned how,
                    double size);
-/* A label of ours, markup, as the figure is to show it: with --symbols, what has a symbol without its words.
- * Whoever measures a label asks first; qk__put_markup does, but for notes. */
+/* A label of ours, markup, as the figure is to show it: with --symbols, symbols in place of words. Whoever measures a
+ * label asks first; qk__put_markup does, except for notes. */
 const char *qk__in_symbols(const qk__figure *figure, const char *markup,
                            char out[QK__LINE_SIZE]);
-/* qk__put_text of a label of ours. */
+/* qk__put_text for a label of ours. */
 void qk__put_markup(qk__figure *figure, const char *markup, double x, double y, unsigned how);
 
 #endif

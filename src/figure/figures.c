@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes the table of all figures of its rows (figures.def). */
+/* Makes the table of all figures from its rows (figures.def). */
 #include <string.h>
 
 #include "figure/catalog.h"
@@ -39,7 +39,7 @@
 #define TRAINING                       .training = true
 #define APART                          .apart = true
 
-/* Panels, the empty one ends them; and what is in one. */
+/* Panels, ended by an empty one; and what is in a panel. */
 #define PANELS(...)                                                                            \
     .panels = (const qk__panel[])                                                              \
     {                                                                                          \

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Maps of a number of every head: layer by head, a panel for each model or checkpoint; and means of
- * numbers by model and depth, a panel for each number. */
+/* Maps of a number of every head: layer by head, a panel for each model or checkpoint; and means of numbers by model
+ * and depth, a panel for each number. */
 #include <math.h>
 #include <stdio.h>
 
 #include "figure/catalog.h"
 #include "figure/maps.h"
 
-/* Of a model; pixels of a layer where panels stand alone, in pairs, in more columns, on a narrow
- * page; of the narrowest panel. */
+/* The most cells of a model; pixels of a layer where panels stand alone, in pairs, in more columns, on a narrow page; of
+ * the narrowest panel. */
 enum {
     MOST_CELLS = 1 << 16,
     LAYER_ALONE = 17,
@@ -23,7 +23,7 @@ enum {
 
 /* ---- cells ------------------------------------------------------------------------------ */
 
-/* Its rows; none where a table names heads so far out that a map of them would take all memory. */
+/* The model's rows; none where a table numbers heads so high that a map would take all memory. */
 static qk__found rows_to_map(const qk__subject *subject, const qk__result_model *model,
                              size_t *layers, size_t *heads)
 {
@@ -70,7 +70,7 @@ static void fill_map(qk__figure *figure, const qk__subject *subject,
                     (size_t)qk__number_in(&rows, i, QK__Q_HEAD)] = value_of(subject, &rows, i);
 }
 
-/* Of the numbers of all heads in a column. */
+/* The scale of all heads' numbers in a column. */
 static qk__scale scale_in(qk__figure *figure, const qk__subject *subject,
                           const qk__chart_series *shown, size_t column)
 {
@@ -85,8 +85,8 @@ static qk__scale scale_in(qk__figure *figure, const qk__subject *subject,
     return qk__scale_of_values(qk__find_field(shown->field), values, count);
 }
 
-/* All models with values, or the first, the last, and others evenly between them. Returns how many
- * there are. */
+/* Fills maps for all models with values, or for the first, the last, and others evenly between them. Returns their
+ * number. */
 static size_t fill_maps(qk__figure *figure, const qk__subject *subject, const qk__scale *scale,
                         qk__maps *all)
 {
@@ -144,7 +144,7 @@ static qk__sheet plan_head_maps(const qk__figure *figure, const qk__maps *all, b
     return s;
 }
 
-/* Categories that there are. */
+/* The categories that occur. */
 static size_t list_categories(const qk__figure *figure, const qk__maps *all, qk__entry *entries)
 {
     bool seen[QK_NUM_CATEGORIES] = {false};
@@ -201,7 +201,7 @@ void qk__build_head_maps(qk__figure *figure, const qk__subject *subject)
 
 /* ---- by depth --------------------------------------------------------------------------- */
 
-/* Pixels of a row of cells, where there are few and many, and of all rows. */
+/* Pixels of a row of cells, where rows are few and many, and of all rows. */
 enum { ROW = 28, LOW_ROW = 17, FEW_ROWS = 16, MOST_ROWS = 5000, LEAST_ROWS = 110 };
 
 /* The mean over the heads in each column: a tenth of the depth, or a layer. */
@@ -220,8 +220,8 @@ static void fill_row(qk__figure *figure, const qk__subject *subject, size_t mode
         values[i] = qk__mean_of(&means[i]);
 }
 
-/* A column for each tenth of the depth; or for each layer, where no model has ten: tenths would
- * leave columns empty. */
+/* A column for each tenth of the depth; or for each layer, where no model has ten layers and tenths would leave
+ * columns empty. */
 static bool fill_depths(qk__figure *figure, const qk__subject *subject,
                         const qk__chart_series *shown, size_t column, qk__map *map)
 {
@@ -229,7 +229,7 @@ static bool fill_depths(qk__figure *figure, const qk__subject *subject,
                                                        "0.5", "0.6", "0.7", "0.8", "0.9"};
     const qk__results *results = subject->results;
     size_t layers = 1, rows = results->num_models;
-    qk__each_model (results, model) /* of the deepest */
+    qk__each_model (results, model) /* of the deepest model */
         layers = (size_t)model->last_layer >= layers ? (size_t)model->last_layer + 1 : layers;
     bool by_layer = layers < QK__DEPTH_BINS;
     *map = (qk__map){.column_labels = by_layer ? NULL : DEPTHS, .format = "%.2f"};
@@ -311,7 +311,7 @@ bool qk__has_layer_map(const qk__subject *subject)
     return count > 0 && subject->results->models[0].last_layer < MOST_CELLS;
 }
 
-/* A row for each number that there is, all on one scale. */
+/* A row for each number that occurs, all on one scale. */
 void qk__build_layer_map(qk__figure *figure, const qk__subject *subject)
 {
     const qk__panel *panels = subject->kind->panels;

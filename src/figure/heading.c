@@ -8,10 +8,9 @@
 #include "base/utf8.h"
 #include "figure/figure_text.h"
 
-/* Pixels at type of 13: the middle of the first line, lines of the title and of the subject, and
- * what is left free below. */
+/* Pixels at type of 13: the middle of the first line, lines of the title and of the subject, and the free space below. */
 enum { FIRST = 15, TITLE_LINE = 18, SUBJECT_LINE = 14, REST = 19, MOST_LINES = 4, NONE = 8 };
-#define TITLE_SIZE 1.1 /* of type, beside the theme's */
+#define TITLE_SIZE 1.1 /* size of type over the theme's */
 
 void qk__set_heading(qk__figure *figure, const qk__results *results,
                      const qk__result_model *model, const char *title)

@@ -6,11 +6,11 @@
 #include "base/number.h"
 #include "figure/families.h"
 
-/* Beyond so many interquartile ranges from the quartiles a head is counted in words: one of
- * them would press all others into one bin. */
+/* A head so many interquartile ranges beyond the quartiles is only counted in words: it would press all others into
+ * one bin. */
 #define FENCE 15
 enum { MIN_BINS = 8, MAX_BINS = 60 };
-/* A row of a model: pixels between rows, and how far the highest hill reaches up, in rows. */
+/* A model's row: pixels between rows, and the height of the highest hill, in rows. */
 enum { ROW = 26, NOTE = 20, LEAST_PLOT = 190 };
 #define REACH 1.7
 
@@ -25,7 +25,7 @@ typedef struct bins {
 
 /* ---- bins ------------------------------------------------------------------------------- */
 
-/* Values shown, and Freedman and Diaconis' width for an average model of the family. */
+/* Chooses the shown values, and Freedman and Diaconis' width for an average model of the family. */
 static void find_bins(const double *sorted, size_t count, size_t num_models, bins *of)
 {
     double quartile1 = sorted[(count - 1) / 4], quartile3 = sorted[count - 1 - (count - 1) / 4];
@@ -76,7 +76,7 @@ typedef struct outline {
     double x[2 * (2 * MAX_BINS + 1)], y[2 * (2 * MAX_BINS + 1)];
 } outline;
 
-/* Heads beyond the range count: what is shown adds up to the share of the others. */
+/* Heads beyond the range count: the shown densities add up to the share of the others. */
 static void find_outline(const qk__families *all, const qk__result_model *model, bins *of,
                          double factor, outline *out)
 {
@@ -106,7 +106,7 @@ static void find_outline(const qk__families *all, const qk__result_model *model,
 
 /* ---- panels ----------------------------------------------------------------------------- */
 
-/* The range across. */
+/* The shown range. */
 static qk__axis hill_range(const bins *of, double factor)
 {
     double low = of->first * of->width * factor;
@@ -133,7 +133,7 @@ static void draw_hill_rows(qk__figure *figure, const qk__families *all,
                        (qk__tic_style){.grid = true});
 }
 
-/* A hill per model: from the axis for a single one, else each from a line of its own. */
+/* A hill per model: from the axis for a single model, else each from its own line. */
 static void put_hills(qk__figure *figure, const qk__families *all, const qk__family *family,
                       const bins *of, const outline *outlines, const qk__plot *plot, bool rows,
                       double factor)
@@ -228,8 +228,9 @@ static qk__sheet plan_hills(qk__figure *figure, const qk__subject *subject,
                        rows ? fmax(subject->kind->height, height) : subject->kind->height};
     s.gap = s.left + 8;
     qk__set_heading(figure, all->results, NULL, subject->kind->heading);
-    qk__lay_out(figure,
-                &s); /* once for the width of panels, which names beside them must not take */
+    qk__lay_out(
+        figure,
+        &s); /* once for the width of panels, which the names beside them must not take */
     while (s.columns > 1 && s.first.width < LEAST_PLOT * qk__em(figure)) {
         s.most = s.columns - 1;
         qk__lay_out(figure, &s);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All figures of a report in their places, and none of an earlier one beside them. */
+/* Puts the figures of a report into their places, and removes those of an earlier report. */
 #include <string.h>
 
 #include "base/error.h"
@@ -7,7 +7,7 @@
 #include "figure/catalog.h"
 #include "figure/figure_note.h"
 
-/* Figures of earlier versions: their picture is that of another one now. */
+/* Figures of earlier versions, whose picture another figure has now. */
 static const char *const RETIRED[] = {"pca-10-checkpoint-heatmap-rq",
                                       "pca-11-checkpoint-heatmap-rk"};
 
@@ -27,7 +27,7 @@ static bool is_in_catalog(const char *name)
     return false;
 }
 
-/* Also where it failed: then the older one stays. */
+/* Also for a figure that failed: then the older one stays. */
 static bool applies(const qk__drawn_list *drawn, const char *name)
 {
     for (size_t i = 0; i < drawn->count; i++)
@@ -36,7 +36,7 @@ static bool applies(const qk__drawn_list *drawn, const char *name)
     return false;
 }
 
-/* Figures of the catalog that do not apply now; what has another name stays. */
+/* Removes figures of the catalog that do not apply now; other files stay. */
 static qk_status remove_stale(const qk__drawn_list *drawn, const char *staging,
                               const char *folder, qk_error *err)
 {
@@ -49,7 +49,7 @@ static qk_status remove_stale(const qk__drawn_list *drawn, const char *staging,
         if (length == 0)
             continue;
         name[length] = 0;
-        if (is_in_catalog(name) && !applies(drawn, name)) /* so it is not in staging */
+        if (is_in_catalog(name) && !applies(drawn, name)) /* and so not in staging */
             status = qk__figure_settle(name, staging, folder, err);
     }
     qk__names_free(&names);

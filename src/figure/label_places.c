@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds places for the names of points by trying: each name in turn takes the cheapest place
- * around its point, given where the others stand, until none moves. */
+/* Finds places for the names of points: each name in turn takes the cheapest place around its point, given the places
+ * of the others, until none moves. */
 #include "figure/label_places.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@ static double overlap(const qk__box *a, const qk__box *b)
     return width > 0 && height > 0 ? width * height : 0;
 }
 
-/* The name on that side of its point, in the ring: 0 touches it. */
+/* The box of a name on that side of its point, in a ring; ring 0 touches the point. */
 static qk__box box_at(const qk__name_place *name, double radius, int direction, int ring)
 {
     double angle = 2 * acos(-1) * direction / DIRECTIONS;
@@ -57,8 +57,8 @@ typedef struct surroundings {
     const double *line; /* [4] or NULL */
 } surroundings;
 
-/* A place that must not be taken costs TOO_DEAR, one that should not a few units. Beside the
- * point is better than above or below it, and that is better than a slanting direction. */
+/* A place that must not be taken costs TOO_DEAR, one that should not a few units. Beside the point is cheaper than
+ * above or below it, and both are cheaper than a slanting direction. */
 static double cost_of(const surroundings *all, size_t i, const qk__box *box, int direction,
                       int ring)
 {
@@ -94,7 +94,7 @@ static double cost_of(const surroundings *all, size_t i, const qk__box *box, int
     return cost;
 }
 
-/* Whether the name went elsewhere. */
+/* Returns whether the name moved. */
 static bool place_one(const surroundings *all, size_t i)
 {
     qk__name_place *name = &all->names[i], before = *name;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where names of points can stand so that none hides another, a point or the frame. Lengths are
- * nominal pixels, from the top left. */
+/* Places for the names of points, so that no name hides another, a point or the frame. Lengths are nominal pixels,
+ * from the top left. */
 #ifndef QK_FIGURE_LABEL_PLACES_H
 #define QK_FIGURE_LABEL_PLACES_H
 
@@ -13,14 +13,14 @@ typedef struct qk__box {
 
 typedef struct qk__name_place {
     double x, y;          /* the point */
-    double width, height; /* of its name */
+    double width, height; /* of the name */
     bool shown;           /* false: there is no room for the name */
     bool apart;           /* a line should lead from the point to the name */
     qk__box box;          /* of the name */
 } qk__name_place;
 
-/* Sets shown, apart and box of each. radius: of the points. line: two ends of a line that names
- * should rather not cross, NULL = none. */
+/* Sets shown, apart and box of each name. radius: of the points. line: two ends of a line that names should avoid,
+ * NULL = none. */
 void qk__place_names(qk__name_place *names, size_t count, double radius, const qk__box *frame,
                      const double line[4]);
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Legends: entries in a grid, each a sample and a name; and what colours tell apart. */
+/* Legends: entries in a grid, each a sample and a name; and what colours distinguish. */
 #include <math.h>
 
 #include "figure/panels.h"
 
-/* Pixels of a row; characters of a name; pixels from a sample to its name, and of both without
- * the name. */
+/* Pixels of a row; characters of a name; pixels from a sample to its name, and of an entry without the name. */
 enum { LEGEND_ROW = 17, MAX_NAME = 60, TO_NAME = 10, BESIDE = 34 };
 
 qk__legend qk__plan_legend(const qk__figure *figure, const qk__entry *entries, size_t count,
@@ -31,7 +30,7 @@ qk__legend qk__plan_legend(const qk__figure *figure, const qk__entry *entries, s
         legend.columns = count > 0 ? count : 1;
     size_t rows = (count + legend.columns - 1) / legend.columns;
     legend.columns =
-        rows > 0 ? (count + rows - 1) / rows : 1; /* no row much shorter than others */
+        rows > 0 ? (count + rows - 1) / rows : 1; /* no row is much shorter than others */
     legend.height = (double)rows * LEGEND_ROW * em;
     return legend;
 }

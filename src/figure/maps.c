@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Draws maps. Cells are boxes rather than an image, so that an SVG keeps them sharp, unless there
- * are very many. A cell without a value is hatched: white or the first colour of the scale would
- * look like a small number. */
+/* Draws maps. Cells are boxes, which an SVG keeps sharp, or an image where there are very many. A cell without a value
+ * is hatched: white, or the first colour of the scale, would look like a small number. */
 #include "figure/maps.h"
 
 #include <math.h>
@@ -20,11 +19,11 @@ enum {
     BAR_DIGITS = 4, /* of its numbers, about */
     UP_TIC = 28,
     ACROSS_TIC = 40,
-    BAR_BELOW = 46,   /* what a bar below takes, and the line that says what is hatched */
+    BAR_BELOW = 46,   /* height of a bar below, with the line that says what is hatched */
     LABEL_BELOW = 46, /* tics and a label */
     HATCHED_LINE = 22,
     LEAST_EDGED = 5,   /* a row of cells with edges */
-    MANY_CELLS = 4000, /* more of them are images */
+    MANY_CELLS = 4000, /* more cells are an image */
 };
 
 bool qk__start_map(qk__figure *figure, qk__map *map, size_t rows, size_t columns)
@@ -52,14 +51,14 @@ static bool is_unsure(const qk__map *map, size_t i)
     return map->pairs && map->pairs[i] > 0 && map->pairs[i] < map->enough;
 }
 
-/* A label that was cut is told whole. */
+/* The whole of a label that was cut. */
 static const char *whole_label(const qk__figure *figure, const char *markup)
 {
     const char *whole = markup ? qk__whole_of(figure, markup) : NULL;
     return whole ? whole : markup;
 }
 
-/* Where a cell is: its label, what it is from, or how far its axis is there. */
+/* Tells where a cell is: by its label, by what it is from, or by its distance along the axis. */
 static void tell_cell(qk__figure *figure, const qk__map *map, size_t i)
 {
     const size_t row = i / map->columns, column = i % map->columns;
@@ -103,7 +102,7 @@ static void fill_cell(qk__figure *figure, const qk__map *map, const qk__plot *pl
     }
     if (!isfinite(map->values[i]))
         return;
-    /* neighbours overlap by a hair, so that no light comes through */
+    /* neighbours overlap a little, so that no background shows between them */
     const double more = gap > 0 ? -2 * gap : 0.15;
     qk__hex(qk__scale_color(&map->scale, map->values[i], &dark), color);
     qk__draw_rect(&figure->canvas, left + gap, top + gap, width + more, height + more,
@@ -119,8 +118,8 @@ static void fill_cell(qk__figure *figure, const qk__map *map, const qk__plot *pl
                   (qk__type){plot->type, dark ? "#fefefe" : "#101010", QK__MIDDLE, 0, NULL});
 }
 
-/* So many cells that boxes would make megabytes are the pixels of an image, each repeated until viewers that smooth
- * images leave its middle as it is. */
+/* Very many cells are the pixels of an image, since boxes would take megabytes. Each pixel is repeated until viewers
+ * that smooth images leave its middle as it is. */
 static void put_cell_image(qk__figure *figure, const qk__map *map, const qk__plot *plot)
 {
     enum { SIDE = 4, STEPS = 250 };
@@ -157,7 +156,7 @@ static void put_cell_image(qk__figure *figure, const qk__map *map, const qk__plo
     qk__bitmap_free(&bitmap);
 }
 
-/* Categories beside each other are told apart by a gap where there is room for it, numbers by their colours. */
+/* Neighbouring categories are separated by a gap where there is room for it, numbers only by their colours. */
 static void draw_cells(qk__figure *figure, const qk__map *map, const qk__plot *plot)
 {
     const size_t cells = map->rows * map->columns;
@@ -179,8 +178,8 @@ static void draw_cells(qk__figure *figure, const qk__map *map, const qk__plot *p
 
 /* ---- axes ------------------------------------------------------------------------------- */
 
-/* Labels, or numbers, as many as there is room for. Those across are turned where a label is wider
- * than its cell and all of them say something. */
+/* Labels, or numbers, as many as there is room for. Labels across are turned where a label is wider than its cell and
+ * none may be left out. */
 static void put_cell_labels(qk__figure *figure, const qk__plot *plot, qk__edge edge,
                             const char *const *labels, size_t count)
 {
@@ -204,7 +203,7 @@ static void put_cell_labels(qk__figure *figure, const qk__plot *plot, qk__edge e
                        (qk__tic_style){.turn = turned ? 90 : 0});
 }
 
-/* From 0, a tic every so many cells, that number a power of two. */
+/* Tics from 0 on, at every so many cells, a power of two. */
 static void put_edges(const qk__figure *figure, const qk__plot *plot, qk__edge edge,
                       size_t count, double unit)
 {
@@ -296,7 +295,7 @@ static void plot_bar(qk__figure *figure, const qk__map *map, const qk__place *pl
     bool dark;
     *(upright ? &plot.y : &plot.x) = axis;
     for (int i = 0; i < BAR_STEPS;
-         i++) { /* each reaches to the end, under those that follow: no seams */
+         i++) { /* each box reaches to the end, under those that follow: no seams */
         double from = qk__bar_value(s, (double)i / BAR_STEPS);
         qk__hex(qk__scale_color(s, qk__bar_value(s, (i + 0.5) / BAR_STEPS), &dark), color);
         if (upright)
@@ -311,7 +310,7 @@ static void plot_bar(qk__figure *figure, const qk__map *map, const qk__place *pl
         (qk__tic_style){.length = 3 * em, .factor = s->power.factor});
 }
 
-/* Beside its panel, its name behind the numbers. */
+/* The bar beside its panel, its name behind the numbers. */
 static void draw_own_bar(qk__figure *figure, const qk__map *map, const qk__place *of)
 {
     const double em = qk__em(figure);
@@ -324,7 +323,7 @@ static void draw_own_bar(qk__figure *figure, const qk__map *map, const qk__place
     plot_bar(figure, map, &place, true);
 }
 
-/* Below all panels, its name to the left of it. */
+/* The bar below all panels, its name to its left. */
 static void draw_shared_bar(qk__figure *figure, const qk__map *map, double top)
 {
     const double em = qk__em(figure);
@@ -341,7 +340,7 @@ static void draw_shared_bar(qk__figure *figure, const qk__map *map, double top)
     plot_bar(figure, map, &place, false);
 }
 
-/* A hatched box and what it means, in the last line of the figure. */
+/* A hatched box and its meaning, in the last line of the figure. */
 static void tell_hatched(qk__figure *figure, const char *why)
 {
     const double em = qk__em(figure), y = figure->height - 14 * em;
@@ -352,7 +351,7 @@ static void tell_hatched(qk__figure *figure, const char *why)
 
 /* ---- the figure ------------------------------------------------------------------------- */
 
-/* Which cells have texts, and what lies around the panels. */
+/* Decides which cells have texts, and what stands around the panels. */
 static void plan_maps(qk__figure *figure, qk__maps *all)
 {
     const double em = qk__em(figure);

@@ -10,8 +10,8 @@ static bool is_milestone(const qk__result_model *const *all, size_t count, size_
     return i == 0 || i + 1 == count || all[i + 1]->phase_index != all[i]->phase_index;
 }
 
-/* The checkpoint in the middle of the widest gap between those kept, which include the first and the
- * last; NULL: there is no gap. */
+/* The checkpoint in the middle of the widest gap between the kept ones, which include the first and the last; NULL:
+ * there is no gap. */
 static const qk__result_model *find_between(const qk__result_model *const *all, size_t count,
                                             const qk__result_model *const *kept,
                                             size_t num_kept)
@@ -36,7 +36,7 @@ size_t qk__keep_milestones(const qk__result_model **checkpoints, size_t count)
     for (size_t i = 0; i < count; i++)
         milestones += is_milestone(checkpoints, count, i);
     for (size_t i = 0; i < count && num_kept < QK__MILESTONES; i++) {
-        size_t next = num_kept; /* or evenly, where there are more */
+        size_t next = num_kept; /* or evenly, where more were kept */
         if (milestones > QK__MILESTONES)
             next = (2 * num_kept * (milestones - 1) + QK__MILESTONES - 1) /
                    (2 * (QK__MILESTONES - 1));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which checkpoints a figure shows that has no room for all: the first and the last of each phase, then those in
- * the widest gaps. */
+/* Which checkpoints a figure shows that has no room for all: the first, the last of each phase, then those in the
+ * widest gaps. */
 #ifndef QK_FIGURE_MILESTONES_H
 #define QK_FIGURE_MILESTONES_H
 
@@ -8,8 +8,7 @@
 
 enum { QK__MILESTONES = 6 };
 
-/* Leaves at most so many of the checkpoints that have something to show, in order of training; returns how
- * many. */
+/* Leaves at most so many of the checkpoints with something to show, in order of training; returns their number. */
 size_t qk__keep_milestones(const qk__result_model **checkpoints, size_t count);
 
 #endif

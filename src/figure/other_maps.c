@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Maps of other things than heads: plasticity and attention over distances, rotary pairs, categories
- * before and after RoPE, what changed between two models. */
+/* Maps not of heads: plasticity and attention over distances, rotary pairs, categories before and after RoPE, changes
+ * between two models. */
 #include <math.h>
 #include <stdio.h>
 
@@ -11,7 +11,7 @@
 /* Columns of rows; values follow. */
 enum { ROW = 1, COLUMN, VALUE, MOST_CELLS = 1 << 22 };
 
-/* The heading, and the one map or several. */
+/* Draws the heading, and the map or maps. */
 static void draw_with_heading(qk__figure *figure, const qk__subject *subject, qk__maps *all)
 {
     qk__set_heading(figure, subject->results, subject->model, subject->kind->heading);
@@ -37,13 +37,13 @@ static double largest_in(const qk__found *rows, size_t column)
     return most;
 }
 
-/* Whose numbers set the scale: checkpoints have one, so that training is seen; other models have their own. */
+/* Whose numbers set the scale: checkpoints share a scale, so that training is seen; other models have their own. */
 static const qk__found *scaled_rows(const qk__subject *subject)
 {
     return subject->results->checkpoints ? &subject->all : &subject->rows;
 }
 
-/* The numbers of a column in their cells; `rows` and `least` columns at least. */
+/* Puts the numbers of a column into their cells, with at least `rows` and `least` columns. */
 static bool fill_cells(qk__figure *figure, const qk__found *found, size_t value, size_t rows,
                        size_t least, qk__map *map)
 {
@@ -69,7 +69,7 @@ static bool fill_cells(qk__figure *figure, const qk__found *found, size_t value,
 
 /* ---- plasticity over distances ---------------------------------------------------------- */
 
-/* Pairs from which on a cell is sure; columns of rows. */
+/* Pairs that make a cell reliable; columns of rows. */
 enum { ENOUGH = 100, PAIRS = VALUE + 1, MERGED, WIDTH };
 
 bool qk__has_distances(const qk__subject *subject)
@@ -77,7 +77,7 @@ bool qk__has_distances(const qk__subject *subject)
     return has_value(subject, VALUE);
 }
 
-/* The finite numbers of one column whose number in another is at least so large, sorted; returns how many. */
+/* Sorts the finite numbers of a column in rows whose number in another column is at least so large; returns how many. */
 static size_t sort_column(qk__figure *figure, const qk__found *rows, size_t column,
                           size_t other, double least, double **values)
 {
@@ -90,7 +90,7 @@ static size_t sort_column(qk__figure *figure, const qk__found *rows, size_t colu
     return count;
 }
 
-/* ENOUGH; a tenth of those of the median cell where that is fewer, or a ten-thousandth of them. */
+/* ENOUGH; or less: a tenth of the median cell's pairs, or a ten-thousandth of them. */
 static double enough_pairs(qk__figure *figure, const qk__found *rows)
 {
     double *pairs;
@@ -99,9 +99,8 @@ static double enough_pairs(qk__figure *figure, const qk__found *rows)
     return ceil(fmin(median / 10, fmax(ENOUGH, median / 10000)));
 }
 
-/* The colours reach from the 2nd to the 98th percentile of the cells that are sure enough, in the
- * checkpoint where that is lowest or highest: neither a cell of eight pairs nor a single odd one
- * sets the scale. */
+/* The colours reach from the 2nd to the 98th percentile of the reliable cells, in the checkpoint where that is lowest
+ * or highest: neither a cell of eight pairs nor a single odd cell sets the scale. */
 static qk__range range_of_colors(qk__figure *figure, const qk__found *rows)
 {
     qk__range range = QK__NO_RANGE;
@@ -157,7 +156,7 @@ void qk__build_distances(qk__figure *figure, const qk__subject *subject)
 
 /* ---- rotary pairs, attention over distance: means over the heads of a layer -------------- */
 
-/* What is shown of the pairs, in the order of the columns; then more of them. */
+/* What is shown of the pairs, in the order of the columns; then further pairs. */
 static const struct {
     const char *title;
     qk__hue hue;
@@ -170,7 +169,7 @@ enum {
     CONTEXT
 };
 
-/* One map alone has no title, and its scale has a name. */
+/* A single map has no title, and its scale has a name. */
 static void draw_layers(qk__figure *figure, const qk__subject *subject, const char *x_label,
                         qk__maps *all)
 {
@@ -190,8 +189,8 @@ static void draw_layers(qk__figure *figure, const qk__subject *subject, const ch
     draw_with_heading(figure, subject, all);
 }
 
-/* Wavelengths in tokens, rounded to two digits: "6", "1.2k", "440k"; none of a pair that does not turn,
- * for which the table has no number. */
+/* Wavelengths in tokens, rounded to two digits: "6", "1.2k", "440k"; "" for a pair that does not turn, for which the
+ * table has no number. */
 static void label_wavelength(double wavelength, char text[16])
 {
     static const char UNITS[] = " kM";
@@ -205,8 +204,8 @@ static void label_wavelength(double wavelength, char text[16])
         text[0] = 0;
 }
 
-/* Labels of the first layer with all pairs: those of sliding layers may turn otherwise, which the
- * caption says. Sets where a turn takes the context. */
+/* Labels from the first layer with all pairs: sliding layers may turn differently, which the caption says. Also finds
+ * where a turn takes the context. */
 static void label_pairs(const qk__found *rows, size_t pairs, char (*text)[16], double *line)
 {
     qk__found layer = {0};
@@ -221,7 +220,7 @@ static void label_pairs(const qk__found *rows, size_t pairs, char (*text)[16], d
         *line = (double)(pairs - slower) - 0.5;
 }
 
-/* Of each column of a map; each text has 16 bytes. NULL: no memory. */
+/* For each column of a map; each text has 16 bytes. NULL: no memory. */
 static const char *const *begin_labels(qk__figure *figure, size_t count, char (**text)[16])
 {
     *text = qk__figure_alloc(figure, count + 1, sizeof **text);
@@ -321,7 +320,7 @@ void qk__build_category_changes(qk__figure *figure, const qk__subject *subject)
 
 enum { METRIC_PLACE = VALUE + 1, METRIC, LAST_LAYER, LAST_HEAD };
 
-/* Numbers of layers and heads come from files: beyond this a map says nothing any more. */
+/* Layers and heads come from files: with larger numbers a map would be unreadable. */
 bool qk__has_change_maps(const qk__subject *subject)
 {
     enum { MOST_LAYERS = 1024, MOST_HEADS = 512 };

@@ -5,9 +5,9 @@
 #include <math.h>
 #include <stdio.h>
 
-/* Characters, below which a part of a name says nothing. */
+/* A shorter part of a name says nothing. */
 enum { LEAST_NAME = 4 };
-#define TURN 40 /* degrees, of labels that are turned */
+#define TURN 40 /* degrees, of turned labels */
 
 size_t qk__fit_columns(const qk__figure *figure, size_t columns, double least)
 {
@@ -78,7 +78,7 @@ void qk__draw_model_axis(qk__figure *figure, const qk__model_axis *axis, const q
 {
     const qk__results *results = axis->results;
     if (results->num_models > 0)
-        qk__model_label(figure, results, &results->models[0]); /* all of them */
+        qk__model_label(figure, results, &results->models[0]); /* of all models */
     if (figure->labels)
         qk__put_labels(figure, plot, QK__BELOW, figure->labels, results->num_models, axis->step,
                        (qk__tic_style){.turn = axis->turned ? TURN : 0});
@@ -107,7 +107,7 @@ size_t qk__tic_step(size_t count, double length, double least)
 
 /* ---- phases of training ----------------------------------------------------------------- */
 
-/* Pixels of a line of a phase's name, and between the last and the plot. */
+/* Pixels of a line of a phase's name, and between the last line and the plot. */
 enum { PHASE_LINE = 12, PHASE_GAP = 5, PHASE_LINES = 4 };
 
 void qk__part_phases(const qk__plot *plot, const qk__results *results)
@@ -123,8 +123,7 @@ static double checkpoint_step(const qk__results *results, double width)
     return fmax(0, width) / ((double)results->num_models + 0.2);
 }
 
-/* The name of the phase of checkpoint `first` in lines as wide as the phase, which ends before
- * *end. */
+/* The name of the phase of checkpoint `first` in lines as wide as the phase, which ends before *end. */
 static void break_phase(const qk__figure *figure, const qk__results *results, double width,
                         size_t first, size_t *end, qk__lines *lines)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A point for each head: the second number of a row of the table over the first. In one panel, coloured by
- * family, phase or category; in one for each of some checkpoints; or in one for each family. */
+/* A point for each head: the second number of the figure's row over the first. In one panel, coloured by family, phase
+ * or category; in a panel for each of some checkpoints; or in a panel for each family. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "figure/cloud.h"
 #include "figure/milestones.h"
 
-/* Width of a family in the legend, beside its type; pixels of notes, and of panels. */
+/* Width of a family in the legend, in its type; pixels of notes, and of panels. */
 enum { MAX_GROUP = 22, NOTE = 20, PLANE = 600, PANEL = 270 };
 
 /* "r = −0.65", or that there is none. */
@@ -24,8 +24,9 @@ static void describe_r(double r, char out[64])
 
 /* ---- axes ------------------------------------------------------------------------------- */
 
-/* Signs are chosen so that r_q is above -0.05; tables from elsewhere may differ. From 0, or a tenth below the
- * lowest number: half of a plot that holds nothing would be lost. Guides at the thresholds of the taxonomy. */
+/* The range from 0 or a little below. Signs are chosen so that r_q is above -0.05, but tables from elsewhere may
+ * differ; then it begins a tenth below the lowest number, since half of the plot would be empty from -1 on. Guides
+ * stand at the thresholds of the taxonomy. */
 static double lowest_shown(qk__range r)
 {
     return r.low < -0.1 ? fmax(-1.05, floor(10 * r.low - 0.5) / 10) : -0.1;
@@ -54,7 +55,7 @@ static void draw_correlation_axes(qk__figure *figure, const qk__cloud *c, qk__pl
     }
 }
 
-/* Of ten, in which both numbers are told. */
+/* The powers of ten of both numbers. */
 static void set_powers(qk__cloud *c)
 {
     const qk__families *all = &c->families;
@@ -66,7 +67,7 @@ static void set_powers(qk__cloud *c)
                                     fmax(fabs(r[i].low), fabs(r[i].high)));
 }
 
-/* What the panels of the same family hold. */
+/* The axes of a family, for its panels. */
 static void draw_own_axes(qk__figure *figure, const qk__cloud *c, size_t panel, qk__plot *plot,
                           bool labelled[2])
 {
@@ -87,7 +88,7 @@ static void draw_own_axes(qk__figure *figure, const qk__cloud *c, size_t panel, 
     qk__line_across(plot, 0, qk__guide(figure));
 }
 
-/* Which axes have numbers. */
+/* Decides which axes have numbers. */
 static void name_cloud_axes(qk__figure *figure, const qk__cloud *c, size_t i,
                             const qk__place *place, bool labelled[2])
 {
@@ -107,7 +108,7 @@ static void name_cloud_axes(qk__figure *figure, const qk__cloud *c, size_t i,
 
 /* ---- panels ----------------------------------------------------------------------------- */
 
-/* Each model of a panel with its own r: one over all of them says what none may show. */
+/* Each model of a panel has its own r: one r over all models may describe none of them. */
 typedef struct model_names {
     qk__shades shades;
     char names[QK__TOGETHER][200];
@@ -164,7 +165,7 @@ static void draw_cloud(qk__figure *figure, const qk__cloud *c, size_t i, bool na
                    place.top + place.height + 52 * em);
 }
 
-/* What hues mean: "Qwen3 (1600)" for each group that has heads, or "Qwen3 (r = 0.31)". */
+/* The meaning of hues: "Qwen3 (1600)" for each group that has heads, or "Qwen3 (r = 0.31)". */
 typedef struct naming {
     size_t count;
     qk__entry entries[QK__MAX_ENTRIES];
@@ -244,7 +245,7 @@ static void begin_cloud(qk__figure *figure, qk__cloud *c, const naming *named)
 
 /* ---- one panel -------------------------------------------------------------------------- */
 
-/* A single panel of all models that have heads to show. */
+/* A single panel of all models with heads to show. */
 static void put_together(qk__families *all)
 {
     size_t count = 0;
@@ -318,7 +319,7 @@ void qk__build_portraits(qk__figure *figure, const qk__subject *subject)
 
 /* ---- a panel for each family ------------------------------------------------------------ */
 
-/* With a panel per model: what the hues are, and r within each family. */
+/* With a panel per model: the meaning of hues, and r within each family. */
 static void name_hues(qk__figure *figure, const qk__cloud *c, naming *named)
 {
     const qk__families *all = &c->families;
@@ -332,7 +333,7 @@ static void name_hues(qk__figure *figure, const qk__cloud *c, naming *named)
         char value[QK__NUMBER_TEXT], more[40];
         if (p > 0 && all->panels[p].index == all->panels[p - 1].index)
             continue;
-        size_t models = 0; /* which stand behind each other */
+        size_t models = 0; /* which stand one behind the other */
         for (size_t q = p; q < all->count && all->panels[q].index == all->panels[p].index; q++)
             models += all->panels[q].count;
         double r = qk__cloud_r(figure, all, all->panels[p].models, models);
@@ -342,7 +343,7 @@ static void name_hues(qk__figure *figure, const qk__cloud *c, naming *named)
     }
 }
 
-/* Heading, powers of ten, and what the tallest name and legend take. */
+/* Plans heading, powers of ten, and the room for the tallest name and legend. */
 static void plan_families(qk__figure *figure, const qk__subject *subject, qk__cloud *c)
 {
     const qk__families *all = &c->families;

@@ -15,7 +15,7 @@ bool qk__span_shows(qk__position_span span)
     return span.low <= span.high;
 }
 
-/* Tics are multiples of this: a power of two, three to six of them. */
+/* Tics are multiples of a power of two; three to six of them. */
 static int64_t tic_step(qk__position_span span)
 {
     uint64_t range = (uint64_t)span.high - (uint64_t)span.low, step = 1;

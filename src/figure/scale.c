@@ -97,7 +97,7 @@ qk__scale qk__scale_of_weights(double least)
                        .power = {0, 1, ""}};
 }
 
-/* What is cut off must not change the sign of an end: 0 is where colours begin. */
+/* A cut must not change the sign of an end: colours begin at 0. */
 qk__scale qk__scale_of_values(const qk__field *field, const double *sorted, size_t count)
 {
     const char *unit = field->info.unit, *range = field->info.range;

@@ -1,52 +1,51 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a value looks like as a colour, and as a number on an axis. Both follow from its column
- * (tables.def), so a quantity has one scale in all figures of a study, their bars and the page. */
+/* The colour of a value, and its number on an axis. Both follow from its column (tables.def), so a quantity has one
+ * scale in all figures of a study, their bars and the page. */
 #ifndef QK_FIGURE_SCALE_H
 #define QK_FIGURE_SCALE_H
 
 #include "draw/theme.h"
 #include "schema/schema.h"
 
-/* Numbers of that largest magnitude are shown times 10 to exponent (a multiple of 3), as 0.2 to
- * 200. */
+/* Numbers up to that magnitude are shown times 10 to exponent (a multiple of 3), as 0.2 to 200. */
 typedef struct qk__power {
     int exponent;
     double factor;
     char text[40]; /* markup: " × 10<sup>3</sup>", or "" */
 } qk__power;
-/* Shares, correlations and the like are read as they are. field NULL: of a share. */
+/* Shares, correlations and the like are shown as they are. field NULL: a share. */
 qk__power qk__power_for(const qk__field *field, double largest);
 
-/* From 0 up the colours of one ramp, and below 0 those of another, as deep for a value as for its
- * opposite. Both begin with the same pale colour, so nothing jumps at 0. */
+/* Above 0 the colours of one ramp, below 0 those of another, as deep for a value as for its opposite. Both begin with
+ * the same pale colour, so nothing jumps at 0. */
 typedef struct qk__scale {
     const qk__colormap *above, *below; /* below NULL: there are no negative values */
     double low, high;                  /* of the bar */
     double first;                      /* the value of the first colour: 0, or low */
     bool logarithmic;                  /* colours and bar; low is above 0, and first */
-    bool cut; /* there are values beyond, which have the colours of the ends */
-    const qk__theme *categories; /* of values that are categories; NULL: they are not */
+    bool cut;                          /* values beyond have the colours of the ends */
+    const qk__theme *categories;       /* for values that are categories; else NULL */
     qk__power power;
 } qk__scale;
 
-/* Of the heads of all models, whose values are sorted. Correlations reach to 1; other numbers leave out the outermost
- * hundredth at each end, so that one head does not take all colours. */
+/* The scale of the heads of all models, whose values are sorted. Correlations reach to 1; other numbers leave out the
+ * outermost hundredth at each end, so that one head does not take all colours. */
 qk__scale qk__scale_of_values(const qk__field *field, const double *sorted, size_t count);
-/* Of other numbers with the colours of a column: from low to high (0 included), but plasticity
- * from low on. An empty range is widened. */
+/* Other numbers in the colours of a column: from low to high with 0, but plasticity from low on. An empty range is
+ * widened. */
 qk__scale qk__scale_between(qk__hue hue, double low, double high);
-/* Of differences, as far down as up: red grew, blue fell. */
+/* Differences, as far down as up: red grew, blue fell. */
 qk__scale qk__scale_of_change(double most);
-/* Of weights that fall over powers of ten: from least to 1, smaller ones as least. */
+/* Weights that fall over powers of ten: from least to 1; smaller ones look like least. */
 qk__scale qk__scale_of_weights(double least);
-/* Of counts and shares of what has no colours of its own. */
+/* Counts and shares of what has no colours of its own. */
 qk__scale qk__scale_of_amount(double most);
 
 /* 0xrrggbb; *dark: a text on it is light. */
 unsigned qk__scale_color(const qk__scale *scale, double value, bool *dark);
 /* "#rrggbb"; returns out. */
 const char *qk__hex(unsigned color, char out[8]);
-/* The value at a share of the bar, and where a value lies on it: 0 to 1. */
+/* The value at a share of the bar, and the share for a value: 0 to 1. */
 double qk__bar_value(const qk__scale *scale, double share);
 double qk__bar_share(const qk__scale *scale, double value);
 

@@ -20,21 +20,22 @@
 #include "stats/means.h"
 
 enum {
-    MANY_COLUMNS = 5, /* from here on panels are small, and the axes named once for all */
-    BRIEF = 30,       /* bytes of a title that fits above such a panel */
+    MANY_COLUMNS =
+        5,      /* with so many columns panels are small, and the axes named once for all */
+    BRIEF = 30, /* bytes of a title that fits above such a panel */
     BAR_STEPS = 64,
-    MANY_POINTS = 4000, /* more of them are an image */
-    DOTS = 2,           /* of it, to a pixel; for print one more */
+    MANY_POINTS = 4000, /* more points are an image */
+    DOTS = 2,           /* dots of the image to a pixel; another for print */
     TYPE = 13,          /* pixels of the type that lengths of a sheet are for */
     BESIDE = 2 * TYPE,  /* from the last panel to the bars */
 };
 
-/* Where the panels of a scatter stand. */
+/* The layout of a scatter's panels. */
 typedef struct collage {
     const qk__scatter *shown;
     qk__position_span q, k; /* with round ends */
     int notes;              /* lines above the points */
-    double type;            /* of panels, beside the theme's */
+    double type;            /* size of panels' type, over the theme's */
     qk__sheet sheet;
     bool raster; /* points are an image */
     qk__tints tints;
@@ -57,7 +58,7 @@ static bool has_bars(const collage *c)
     return qk__span_shows(c->q) || qk__span_shows(c->k);
 }
 
-/* Of a colour bar with its numbers, at type of 13. */
+/* The width of a colour bar with its numbers, at type of 13. */
 static double bar_width(const collage *c)
 {
     char text[32];
@@ -65,10 +66,10 @@ static double bar_width(const collage *c)
     return TYPE * (5.2 + 0.62 * qk__group_digits(highest, text));
 }
 
-/* Lays out in so many columns. On a page whose width is given panels keep their shape. */
+/* Lays out in so many columns. On a page of given width panels keep their shape. */
 static void plan_columns(qk__figure *figure, collage *c, int columns)
 {
-    /* by columns; of many, first where little is written above them */
+    /* by columns; of many, the first where little is written above the panels */
     static const struct {
         double w, h, type;
     } SIZES[] = {{520, 430, 1},    {390, 320, 1},    {300, 250, 1},
@@ -110,7 +111,7 @@ static double widest_header(const qk__figure *figure, const collage *c)
     return widest;
 }
 
-/* On a page whose width is given, columns are left out for the sake of what stands above the panels. */
+/* On a page of given width columns are left out, so that headers fit above the panels. */
 static void plan_collage(qk__figure *figure, collage *c)
 {
     int columns = c->shown->columns;
@@ -133,15 +134,15 @@ static double round_step(double range, double most)
     return 10 * power;
 }
 
-/* What an axis shows of such values, with or without 0 on it. */
+/* The range of an axis for such values, with or without 0 on it. */
 static qk__range widen(qk__range shown, bool zero)
 {
     if (zero)
         qk__range_add(&shown, 0);
     double low = shown.low, high = shown.high;
     double room = 0.04 * (high - low);
-    if (!(room >
-          1e-9 * fmax(fabs(low), fabs(high)))) /* no spread: any range around it will do */
+    if (!(room > 1e-9 * fmax(fabs(low),
+                             fabs(high)))) /* no spread: any range around the value will do */
         room = fmax(fabs(low), fabs(high)) > 0 ? 0.5 * fmax(fabs(low), fabs(high)) : 1;
     return (qk__range){low - room, high + room};
 }
@@ -185,17 +186,18 @@ static void draw_panel_axes(const qk__figure *figure, const collage *c,
 
 /* ---- panels ----------------------------------------------------------------------------- */
 
-/* Points shrink as they get many, so that a cloud keeps its shape. Pixels. */
+/* Many points are small, so that a cloud keeps its shape. Pixels. */
 static double point_radius(const qk__plot *of, size_t count)
 {
     double share = (double)count / (of->width * of->height); /* points per pixel */
     return 4.2 * fmin(0.6, fmax(0.16, 0.09 / sqrt(share > 0 ? share : 1)));
 }
 
-/* What is drawn one after the other: all, or of one text the others', its queries, its keys. */
+/* What is drawn one after the other: all points; or for one text first the other texts, then its queries, then its
+ * keys. */
 typedef struct layer {
     qk__sign sign;
-    double size; /* beside that of all */
+    double size; /* over that of all */
     bool background, queries, keys;
 } layer;
 
@@ -317,8 +319,7 @@ static void write_box(qk__figure *figure, const collage *c, const qk__scatter_pa
     }
 }
 
-/* Panels have labels at the left and the lower edge; many small ones share a pair of labels, in the middle
- * of all. */
+/* Panels at the left and the lower edge have labels; many small panels share a pair of labels, in the middle. */
 static void name_panel_axes(qk__figure *figure, const collage *c, size_t i)
 {
     const double em = qk__em(figure), below = 2.7 * TYPE * em, beside = 3.9 * TYPE * em;
@@ -372,7 +373,7 @@ static void draw_bar(qk__figure *figure, const collage *c, bool keys, const char
     char color[8];
     plot.y = (qk__axis){low, low + range, false};
     for (int i = 0; i < BAR_STEPS; i++) {
-        /* every box reaches to the top, under those that follow: no seams between them */
+        /* every box reaches to the top, under those that follow: no seams */
         const uint8_t *rgb =
             c->tints.colors[qk__tint_at(&c->tints, point ? 0.5 : (i + 0.5) / BAR_STEPS, keys)];
         qk__hex((unsigned)rgb[0] << 16 | (unsigned)rgb[1] << 8 | rgb[2], color);
@@ -385,8 +386,7 @@ static void draw_bar(qk__figure *figure, const collage *c, bool keys, const char
                    of->top + of->height / 2, QK__TURNED);
 }
 
-/* Two bars share the height: beside the same number of rows each, or of an odd number of rows
- * half of it. */
+/* Two bars share the height: each stands beside as many rows, where these are odd with half of a row. */
 static void draw_bars(qk__figure *figure, const collage *c)
 {
     const qk__sheet *sheet = &c->sheet;
@@ -426,7 +426,7 @@ void qk__figure_scatter(qk__figure *figure, const qk__scatter *s)
     for (size_t i = 0; i < s->num_panels; i++)
         points += s->panels[i].count;
     qk__make_tints(figure->theme, c.q, c.k, s->one_text, QK__TINT_STEPS, &c.tints);
-    qk__suit_width(figure, WIDEST); /* until it is known what the panels take */
+    qk__suit_width(figure, WIDEST); /* until the size of the panels is known */
     qk__set_own_heading(figure, s->title, s->subtitle);
     plan_collage(figure, &c);
     c.raster = points > MANY_POINTS;

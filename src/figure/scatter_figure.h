@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Panels of points coloured by token position: queries blue, keys red, or one text among grey
- * (scatter_figure.c, which leads). Or panels of strips. */
+/* Panels of points coloured by token position: queries blue, keys red, or one text among grey (scatter_figure.c, which
+ * leads). Or panels of strips. */
 #ifndef QK_FIGURE_SCATTER_FIGURE_H
 #define QK_FIGURE_SCATTER_FIGURE_H
 
@@ -18,7 +18,7 @@ typedef struct qk__point {
     bool is_background; /* drawn grey, below the others */
 } qk__point;
 
-/* Rows of attention of one text. Neighbouring keys share a column, which has the largest weight of them. */
+/* Rows of attention of one text. Neighbouring keys share a column, which shows the largest of their weights. */
 enum { QK__STRIPS = 12, QK__STRIP_COLUMNS = 400 };
 typedef struct qk__strips {
     size_t rows, columns;
@@ -26,8 +26,9 @@ typedef struct qk__strips {
     int64_t row[QK__STRIPS]; /* positions; and as text: */
     const char *labels[QK__STRIPS];
     char texts[QK__STRIPS][24];
-    double *weight;    /* [rows][columns]; NaN: the row sees none of these keys */
-    double (*from)[2]; /* [rows][columns] position of the key that has it, and of the row */
+    double *weight; /* [rows][columns]; NaN: the row sees none of these keys */
+    double (
+        *from)[2]; /* [rows][columns] position of the key with that weight, and of the row */
 } qk__strips;
 
 typedef struct qk__scatter_panel {
@@ -52,15 +53,14 @@ typedef struct qk__scatter {
     bool one_text; /* all but the background in viridis, one bar for queries and keys */
 } qk__scatter;
 
-/* Describes the whole figure and sets its size. Points are drawn in their order, later ones
- * over earlier ones. */
+/* Describes the whole figure and sets its size. Points are drawn in their order, later ones over earlier ones. */
 void qk__figure_scatter(qk__figure *figure, const qk__scatter *scatter);
 /* The edges of a panel. */
 typedef struct qk__scatter_axes {
     double x_low, x_high, y_low, y_high;
 } qk__scatter_axes;
 qk__scatter_axes qk__panel_axes(const qk__scatter *scatter, const qk__scatter_panel *panel);
-/* The same of panels that are strips (strip_figure.c). */
+/* The same for panels that are strips (strip_figure.c). */
 void qk__figure_strips(qk__figure *figure, const qk__scatter *scatter);
 
 #endif

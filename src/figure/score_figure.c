@@ -24,7 +24,7 @@ enum { LABEL = 1, FAMILY, METRIC, VALUE, IN_FILE, SCORE };
 
 /* ---- what is drawn ---------------------------------------------------------------------- */
 
-/* A text of SQL; what is not there is NULL. */
+/* A text in SQL; NULL for no text. */
 static qk_status put_quoted(const char *text, qk__buffer *sql, qk_error *err)
 {
     if (!text)
@@ -35,14 +35,14 @@ static qk_status put_quoted(const char *text, qk__buffer *sql, qk_error *err)
     return qk__buffer_printf(sql, err, "'");
 }
 
-/* A number of heads that the metric is, unless the score file has a column of its name. */
+/* The number of heads that the metric names, unless the score file has a column of that name. */
 static const qk__field *field_of(const qk__subject *subject)
 {
     const qk__field *field = qk__find_field(subject->score_metric);
     return field && field->use != QK__LISTED ? field : NULL;
 }
 
-/* The score that is named, or the first that is not the metric; beside it the metric. */
+/* Asks for the named score, or the first that is not the metric; and for the metric. */
 qk_status qk__ask_scored(const qk__subject *subject, qk__buffer *sql, qk_error *err)
 {
     const qk__field *field = field_of(subject);
@@ -67,7 +67,7 @@ qk_status qk__ask_scored(const qk__subject *subject, qk__buffer *sql, qk_error *
                              parts[3]);
 }
 
-/* The study's families keep their colours, others get the next ones. */
+/* The study's families keep their colours, other families get the next ones. */
 static int family_of(const qk__results *results, const point *points, size_t count,
                      const char *name)
 {
@@ -120,8 +120,8 @@ typedef struct plot {
     qk__plot at;
     qk__range x, y; /* of the axes */
     qk__line line;
-    qk__lines across;       /* what the axis shows, */
-    char up[QK__LINE_SIZE]; /* and the other */
+    qk__lines across;       /* what the horizontal axis shows, */
+    char up[QK__LINE_SIZE]; /* and the vertical one */
 } plot;
 
 static void add_margin(qk__range *range)
@@ -133,7 +133,7 @@ static void add_margin(qk__range *range)
     range->high += margin;
 }
 
-/* Ranges that hold points and line. */
+/* Finds ranges that include points and line. */
 static void find_line(qk__figure *figure, const point *points, size_t count, plot *p)
 {
     double *xy = qk__figure_alloc(figure, 2 * count, sizeof *xy);
@@ -172,7 +172,7 @@ static void put_point_name(qk__figure *figure, const qk__name_place *name, const
     qk__put_text(figure, label, x, y, how);
 }
 
-/* Names of the points; those without room are left out. */
+/* Names the points; names without room are left out. */
 static void add_names(qk__figure *figure, const point *points, size_t count, const plot *p)
 {
     const double em = qk__em(figure);
@@ -205,7 +205,8 @@ static void add_names(qk__figure *figure, const point *points, size_t count, con
 
 /* ---- names of columns ----------------------------------------------------------------------- */
 
-/* "longbench_pro_overall" as "LongBench Pro Overall"; what has capitals or spaces is as its author wants it. */
+/* "longbench_pro_overall" becomes "LongBench Pro Overall"; a name with capitals or spaces stays as its author wrote
+ * it. */
 static void spell_column(const char *column, char out[QK__LINE_SIZE])
 {
     static const char *const KNOWN[] = {"GSM8K", "HellaSwag", "LongBench", "MMLU", "RULER"};
@@ -225,7 +226,7 @@ static void spell_column(const char *column, char out[QK__LINE_SIZE])
     }
 }
 
-/* A column that the tables have, too, is called as there. */
+/* A column that the tables have, too, keeps their name for it. */
 static void name_metric(const qk__subject *subject, char out[QK__LINE_SIZE])
 {
     const qk__field *field = field_of(subject);
@@ -238,7 +239,7 @@ static void name_metric(const qk__subject *subject, char out[QK__LINE_SIZE])
 
 /* ---- around it -------------------------------------------------------------------------- */
 
-/* Families in order of appearance; returns how many. */
+/* Families in order of appearance; returns their number. */
 static size_t list_families(const qk__figure *figure, const point *points, size_t count,
                             qk__entry entries[QK__MAX_ENTRIES])
 {

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-/* Pixels above and below a legend; a plot that is to be square is so high at least. */
+/* Pixels above and below a legend; the least height of a plot that is to be square. */
 enum { BEFORE_LEGEND = 2, BEHIND_LEGEND = 8, LEAST_SQUARE = 220 };
 
 static size_t suitable_columns(size_t count)
@@ -12,7 +12,7 @@ static size_t suitable_columns(size_t count)
     return count <= 3 ? count : count == 4 ? 2 : count <= 6 || count == 9 ? 3 : 4;
 }
 
-/* The panels' own width, and the figure's; then the legend's place is known. */
+/* Sets the width of panels and figure; then the legend's place is known. */
 static double choose_width(qk__figure *figure, qk__sheet *s)
 {
     const double em = qk__em(figure);
@@ -30,7 +30,7 @@ static double choose_width(qk__figure *figure, qk__sheet *s)
     return width;
 }
 
-/* What rows up to one need less than `above`, pixels. */
+/* The pixels that rows up to this one need less than `above`. */
 static double less_until(const qk__sheet *s, size_t row, double em)
 {
     double less = 0;

@@ -39,7 +39,7 @@ void qk__figure_strips(qk__figure *figure, const qk__scatter *s)
                       .hatched = "keys that the row does not see"};
     for (; all->count < s->num_panels; all->count++)
         all->maps[all->count] = make_map(&s->panels[all->count]);
-    qk__suit_width(figure, WIDEST); /* until it is known what the panels take */
+    qk__suit_width(figure, WIDEST); /* until the size of the panels is known */
     qk__set_own_heading(figure, s->title, s->subtitle);
     if (figure->status == QK_OK)
         qk__draw_maps(figure, all);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Labels in symbols, for who writes in another language or has no room for words. All of them: what
- * is not here has no symbol that a reader would know, and stays as it is. */
+/* Labels in symbols, for readers of another language or pages without room for words. These are all: what is not here
+ * has no symbol that a reader would know, and stays as it is. */
 #include <stdio.h>
 #include <string.h>
 
@@ -53,7 +53,7 @@ static const struct {
     {"Head", "<i>h</i>"},
 };
 
-/* How much of the label these words are; 0: they are not in it. A power of ten may follow, or what the
+/* The length of the words at the beginning of the label; 0: they are not there. A power of ten may follow, or what the
  * numbers leave out. */
 static size_t words_at(const char *label, const char *words)
 {
