@@ -36,7 +36,7 @@ void *qk__alloc_aligned(size_t count, size_t size);
  *
  *     QK_TRY(QK__CREATE_ARRAYS(err, {&x, rows, sizeof *x}, {&y, rows, sizeof *y})); */
 typedef struct qk__new_array {
-    void *pointer; /* to the pointer to it */
+    void *pointer; /* pointer to the array's pointer */
     size_t count, size;
 } qk__new_array;
 
@@ -47,8 +47,8 @@ QK_MUST_CHECK qk_status qk__create_arrays(const qk__new_array *arrays, size_t co
                       sizeof((const qk__new_array[]){__VA_ARGS__}) / sizeof(qk__new_array),    \
                       err)
 
-/* A full array with room for more, at least twice as much; *capacity is set. NULL: out of
- * memory, the old array and *capacity are as they were. */
+/* A full array with room for more, at least twice as much; *capacity is set. NULL: out of memory; the old array and
+ * *capacity stay as they were. */
 void *qk__grow(void *items, size_t *capacity, size_t size);
 
 /* A copy of a string, and formatted text as a new string; NULL on failure. */

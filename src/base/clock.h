@@ -9,8 +9,8 @@ double qk__now(void);
 /* Seconds of processor time that this thread has used. */
 double qk__thread_seconds(void);
 
-/* The time of day in UTC, as datetime.isoformat writes it: "2026-11-22T16:00:00+00:00"; SOURCE_DATE_EPOCH
- * for who wants the same bytes again. "" where it cannot be told. */
+/* The time of day in UTC, as datetime.isoformat writes it: "2026-11-22T16:00:00+00:00"; SOURCE_DATE_EPOCH in its place
+ * gives the same bytes every time. "" where it is not known. */
 enum { QK__DATE_SIZE = 40 };
 const char *qk__date(char text[QK__DATE_SIZE]);
 

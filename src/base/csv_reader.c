@@ -38,26 +38,26 @@ struct qk__csv_reader {
     bool begun, ended; /* the file */
     char separator;
 
-    /* Fields, each with a zero byte behind it, one behind the other. The last ones may belong to a
-     * row that is not complete yet, and the last of them may be a part of a field. */
+    /* Fields one behind the other, each with a zero byte behind it. The last ones may belong to an incomplete
+     * row, and the very last may be a part of a field. */
     qk__buffer text;
     size_t *field_start;
     size_t num_fields, field_capacity;
     waiting_row *rows;
     size_t num_rows, row_capacity;
-    size_t next_row; /* the first that was not handed out */
+    size_t next_row; /* the first that was not given out */
 
     place place;
     size_t row_first;  /* first field of the row being parsed */
     size_t row_number; /* its number */
-    size_t field_at;   /* where in the text the field being parsed begins */
+    size_t field_at;   /* where the field that is parsed begins in the text */
     bool after_cr;     /* a LF now belongs to the CR before it */
 
     qk__buffer header; /* names, each with a zero byte behind it */
     size_t num_columns;
     size_t *name_start;
 
-    const waiting_row *row; /* at hand */
+    const waiting_row *row; /* the current row */
     char block[BLOCK_BYTES];
 };
 
@@ -187,8 +187,7 @@ static qk_status read_block(qk__csv_reader *r, size_t *size, qk_error *err)
     return QK_OK;
 }
 
-/* Drops the rows that were handed out; the fields of the one that is not complete move to the
- * front. */
+/* Drops the rows that were given out; the fields of the incomplete row move to the front. */
 static void compact(qk__csv_reader *r)
 {
     size_t kept = r->num_fields - r->row_first;
@@ -203,12 +202,12 @@ static void compact(qk__csv_reader *r)
     r->row_first = r->num_rows = r->next_row = 0;
 }
 
-/* Takes in what means nothing but itself, which is most of a table; where the next other byte is. */
+/* Copies bytes without a meaning, most of a table; returns where the next byte with a meaning is. */
 static size_t copy_plain(qk__csv_reader *r, size_t first, size_t size)
 {
     static const bool MEANS_MORE[256] = {
         [0] = true, ['"'] = true, [','] = true, ['\t'] = true, ['\n'] = true, ['\r'] = true};
-    /* All of these are below '-', and few others: eight bytes at a time, as long as none is. */
+    /* All of these are below '-', as few others are: eight bytes at a time, as long as none is. */
     const uint64_t each = UINT64_C(0x0101010101010101);
     unsigned char *text = r->text.data + r->text.size;
     size_t end = first;

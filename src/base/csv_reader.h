@@ -35,15 +35,14 @@ QK_MUST_CHECK qk_status qk__reader_find(const qk__csv_reader *reader, const char
 /* Goes to the next row; *more is false behind the last. */
 QK_MUST_CHECK qk_status qk__reader_next(qk__csv_reader *reader, bool *more, qk_error *err);
 
-/* Reads the rest of a small file into memory; instead of qk__reader_next, qk__reader_go then
- * makes any of these rows the one at hand, counted from 0. QK_ERR_MALFORMED also above 256 MiB
- * of text. */
+/* Reads the rest of a small file into memory. Then qk__reader_go, in place of qk__reader_next, makes any of its rows
+ * the current one, counted from 0. QK_ERR_MALFORMED also above 256 MiB of text. */
 QK_MUST_CHECK qk_status qk__reader_load(qk__csv_reader *reader, size_t *rows, qk_error *err);
 void qk__reader_go(qk__csv_reader *reader, size_t row);
 
-/* Of the row at hand. Text stays until the next row; QK__NO_COLUMN has the text "". A number is
- * NaN where the field is empty; anything that is neither a number nor empty is QK_ERR_MALFORMED
- * with row and column. An integer must be there and lie within least .. most. */
+/* Of the current row. Text stays until the next row; QK__NO_COLUMN has the text "". A number is NaN where the field is
+ * empty; anything that is neither a number nor empty is QK_ERR_MALFORMED with row and column. An integer must be there
+ * and lie within least .. most. */
 size_t qk__reader_row(const qk__csv_reader *reader);
 const char *qk__reader_text(const qk__csv_reader *reader, size_t column);
 QK_MUST_CHECK qk_status qk__reader_number(const qk__csv_reader *reader, size_t column,
@@ -52,7 +51,7 @@ QK_MUST_CHECK qk_status qk__reader_integer(const qk__csv_reader *reader, size_t 
                                            int64_t least, int64_t most, int64_t *value,
                                            qk_error *err);
 
-/* "a.csv: row 5, column 'ap'" before what is wrong there. */
+/* "a.csv: row 5, column 'ap'" before the fault. */
 qk_status qk__reader_fail(const qk__csv_reader *reader, size_t column, qk_status status,
                           const char *what, qk_error *err);
 

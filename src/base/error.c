@@ -24,7 +24,7 @@ const char *qk_version(void)
     return QK_VERSION;
 }
 
-/* Messages carry names found in files; a terminal must not obey what is in them. */
+/* Messages contain names from files, which a terminal must not obey. */
 static void make_printable(char *text)
 {
     for (; *text; text++)

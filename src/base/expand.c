@@ -23,8 +23,7 @@ static bool is_name_char(char c)
            c == '_';
 }
 
-/* Value of the variable written at text, which starts with '$'; NULL if there is none.
- * *length is what it takes in the text. */
+/* The value of the variable at text, which starts with '$'; NULL if there is none. *length is its length in the text. */
 static const char *look_up(const char *text, size_t size, size_t *length)
 {
     bool braces = size > 1 && text[1] == '{';

@@ -18,7 +18,7 @@
 
 enum {
     OUT_BUFFER_BYTES = 1 << 16,
-    MAX_CALL = 1 << 30, /* macOS refuses what is longer than an int; Linux does a part of it */
+    MAX_CALL = 1 << 30, /* macOS refuses more than an int; Linux does a part of it */
 };
 
 static size_t call_size(size_t size)
@@ -247,7 +247,7 @@ qk_status qk__list_dir(const char *path, qk__names *names, qk_error *err)
 qk_status qk__list_open(int fd, const char *path, qk__names *names, qk_error *err)
 {
     *names = (qk__names){0};
-    /* an open file of its own: the position in the folder is that file's */
+    /* an open file of its own, whose position belongs to no other */
     int own = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = own >= 0 ? fdopendir(own) : NULL;
     if (!dir) {

@@ -12,11 +12,11 @@
 #include "base/buffer.h"
 #include "base/path.h"
 
-/* Opens a file for reading, and does not wait where it is a pipe. What is no file (a folder, a
- * device, a pipe) is QK_ERR_IO. A pointer of Git LFS is QK_ERR_MALFORMED. */
+/* Opens a file for reading, and does not wait for a pipe. A folder, a device or a pipe is QK_ERR_IO. A pointer of Git
+ * LFS is QK_ERR_MALFORMED. */
 QK_MUST_CHECK qk_status qk__open_file(const char *path, int *fd, int64_t *size, qk_error *err);
 
-/* Refuses a descriptor of what is no file, in the same way. Messages do not name it. */
+/* Refuses a descriptor of no file in the same way. Messages do not name it. */
 QK_MUST_CHECK qk_status qk__check_file(int fd, int64_t *size, qk_error *err);
 
 /* Reads exactly size bytes at offset of an open descriptor; a short file is
@@ -49,7 +49,7 @@ typedef struct qk__names {
     size_t count;
 } qk__names;
 QK_MUST_CHECK qk_status qk__list_dir(const char *path, qk__names *names, qk_error *err);
-/* The same of an open folder; path is for messages. */
+/* The same for an open folder; path is for messages. */
 QK_MUST_CHECK qk_status qk__list_open(int fd, const char *path, qk__names *names,
                                       qk_error *err);
 void qk__names_free(qk__names *names);
@@ -58,7 +58,7 @@ bool qk__is_dir(const char *path);
 bool qk__is_file(const char *path);
 /* Takes no memory, so that "no" never means that there was none. */
 bool qk__is_file_in(const char *folder, const char *name);
-/* Anything at all: for a file that may be missing, but is refused when it is no file. */
+/* Whether anything is there: for a file that may be missing, but is refused when it is no file. */
 bool qk__is_there(const char *path);
 
 /* A file being written beside its place. write appends; commit flushes, syncs and
@@ -73,10 +73,10 @@ QK_MUST_CHECK qk_status qk__outfile_open_in(qk__outfile **file, const char *fold
 QK_MUST_CHECK qk_status qk__outfile_write(qk__outfile *file, const void *data, size_t size,
                                           qk_error *err);
 int64_t qk__outfile_size(const qk__outfile *file);
-/* The path that has its bytes until commit. */
+/* The path of its bytes until commit. */
 const char *qk__outfile_temporary(const qk__outfile *file);
-/* Writes and syncs everything under the temporary name; commit then only has to rename, so that
- * several files can take their places together. */
+/* Writes and syncs everything under the temporary name; commit then only renames, so that several files can take their
+ * places together. */
 QK_MUST_CHECK qk_status qk__outfile_finish(qk__outfile *file, qk_error *err);
 QK_MUST_CHECK qk_status qk__outfile_commit(qk__outfile **file, qk_error *err);
 void qk__outfile_discard(qk__outfile **file);

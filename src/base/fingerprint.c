@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "base/file.h"
 
-/* Larger ones the C library would fetch from the kernel, and give back, each time. */
+/* The C library would fetch larger pieces from the kernel, and give them back, each time. */
 enum { PIECE_BYTES = 1 << 16 };
 
 static void print_digest(XXH128_hash_t digest, char hash[QK__FINGERPRINT_SIZE])

@@ -51,7 +51,7 @@ size_t qk__staging_stem(const char *name)
 
 /* ---- down to a folder ------------------------------------------------------------------- */
 
-/* What openat and mkdirat have left in errno, about `path`. */
+/* Says what openat and mkdirat left in errno, about `path`. */
 static qk_status fail_step(const char *path, int at, const char *name, bool make, qk_error *err)
 {
     int why = errno;
@@ -160,8 +160,8 @@ qk_status qk__stage_below(const char *top, const char *name, const char *word, c
 
 /* ---- folders and all in them ------------------------------------------------------------ */
 
-/* Is called for what lies in a folder, then for itself; folder: its descriptor, -1 for what is none
- * or is not entered. */
+/* Is called for the contents of a folder, then for the folder; folder: its descriptor, -1 for a file or a folder that
+ * is not entered. */
 typedef qk_status see_fn(int at, const char *name, const char *path, int folder, qk_error *err);
 
 typedef struct walk {
@@ -172,7 +172,7 @@ typedef struct walk {
 static qk_status walk_at(const walk *w, int at, const char *name, const char *path, int depth,
                          qk_error *err);
 
-/* Goes through all, and returns the first failure. */
+/* Visits all, and returns the first failure. */
 static qk_status walk_names(const walk *w, int fd, const char *path, const qk__names *names,
                             int depth, qk_error *err)
 {
@@ -214,7 +214,7 @@ static qk_status remove_one(int at, const char *name, const char *path, int fold
 {
     if (unlinkat(at, name, folder >= 0 ? AT_REMOVEDIR : 0) == 0 || errno == ENOENT)
         return QK_OK;
-    if (errno == EISDIR || errno == EPERM) /* one that could not be opened may be empty */
+    if (errno == EISDIR || errno == EPERM) /* a folder that could not be opened may be empty */
         if (folder < 0 && unlinkat(at, name, AT_REMOVEDIR) == 0)
             return QK_OK;
     bool filled = errno == ENOTEMPTY || errno == EEXIST;
@@ -222,8 +222,8 @@ static qk_status remove_one(int at, const char *name, const char *path, int fold
     return filled && folder >= 0 ? QK_ERR_EXISTS : status;
 }
 
-/* A program that outlives its run (rsvg-convert), or another process, may write there meanwhile: then the
- * folder is not empty yet, and is emptied again. Once it is gone, nobody writes into it. */
+/* A program that outlives its run (rsvg-convert), or another process, may write there meanwhile: then the folder is
+ * not empty, and is emptied again. Once it is removed, nobody writes into it. */
 static qk_status remove_at(const walk *w, int at, const char *name, const char *path,
                            qk_error *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A JSON parser that makes jansson's values, and their text. */
+/* A JSON parser that makes jansson's values, and writes their text. */
 #include "base/json.h"
 
 #include <stdbool.h>
@@ -15,12 +15,12 @@
 
 enum { MAX_NESTING = 2048 };
 
-/* Strings with escapes are decoded behind one another: a key waits there for its value. */
+/* Strings with escapes are decoded one behind the other: a key waits there for its value. */
 typedef struct reader {
     const char *text, *at, *end;
     const qk__json_limits *limits;
     int nesting;
-    bool half;     /* a surrogate in the string at hand */
+    bool half;     /* a surrogate in the current string */
     size_t memory; /* of the values, about */
     qk__buffer decoded;
     qk_error *err;
@@ -92,7 +92,7 @@ static bool take_word(reader *r, const char *word)
 
 /* ---- numbers ---------------------------------------------------------------------------- */
 
-/* A list of one string that begins with a byte that no string of a text can hold. */
+/* A list of one string that begins with a byte that no string of a text can have. */
 static const char ODD_MARK = '\xff';
 
 const char *qk__json_odd_number(const json_t *value)
@@ -314,7 +314,7 @@ static qk_status read_string(reader *r, json_t **value)
 
 /* ---- lists and objects ------------------------------------------------------------------ */
 
-/* Behind a member: true if another one follows. */
+/* Behind a member: true if another member follows. */
 static qk_status another(reader *r, char close, const char *expected, bool *more)
 {
     char c = next(r);
@@ -444,11 +444,11 @@ qk_status qk__json_parse(json_t **root, const void *text, size_t size, qk__json_
 
 typedef struct writer {
     qk__buffer text;
-    bool within;      /* a text, whose quotes come one by one */
+    bool within;      /* in a text, whose quotes come one by one */
     qk_status status; /* stays, whatever jansson makes of it */
 } writer;
 
-/* 0.3 for the 0.29999999999999999 that jansson gives: a number comes in one piece. */
+/* 0.3 for 0.29999999999999999, which jansson gives: a number comes in one piece. */
 static size_t shorten(const char *bytes, size_t size, char text[QK_NUMBER_SIZE])
 {
     double value;
@@ -461,7 +461,7 @@ static size_t shorten(const char *bytes, size_t size, char text[QK_NUMBER_SIZE])
         return 0;
     const size_t length = qk__format_number(value, text);
     return strpbrk(text, ".eE") && length < size ? length
-                                                 : 0; /* else it would read as an integer */
+                                                 : 0; /* else it would be read as an integer */
 }
 
 static int put_bytes(const char *bytes, size_t size, void *data)

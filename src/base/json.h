@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading JSON that comes from outside, and writing it. jansson holds the values; its own
- * parser refuses a whole file for one number that it cannot hold, though nobody asks for it,
- * and cannot tell memory that ran out from text that is wrong. */
+/* Reads JSON from outside, and writes it. jansson holds the values. Its own parser refuses a whole file for one number
+ * that it cannot hold, though nobody asks for it, and does not distinguish lack of memory from wrong text. */
 #ifndef QK_BASE_JSON_H
 #define QK_BASE_JSON_H
 
@@ -23,16 +22,15 @@
 QK_MUST_CHECK qk_status qk__json_parse(json_t **root, const void *text, size_t size,
                                        qk__json_kind kind, qk_error *err);
 
-/* As json_dumps, but NULL when memory runs out, and for NULL: the one of jansson then leaves
- * out the name of a member and goes on. Numbers have as many digits as they need. */
+/* Like json_dumps, but NULL when memory runs out, and for NULL: jansson's own then leaves out the name of a member and
+ * goes on. Numbers have as many digits as they need. */
 char *qk__json_dumps(const json_t *value, size_t flags);
 
-/* A shallow copy of an object or array; NULL where memory runs out: json_copy then leaves
- * members out. */
+/* A shallow copy of an object or array; NULL when memory runs out: json_copy then leaves members out. */
 json_t *qk__json_copy(json_t *value);
 
-/* A number that fits neither 64 bits nor a double, as the text has it: "18446744073709551616",
- * "1e999", "NaN". NULL for every other value. */
+/* The text of a number that fits neither 64 bits nor a double: "18446744073709551616", "1e999", "NaN". NULL for every
+ * other value. */
 const char *qk__json_odd_number(const json_t *value);
 
 #endif

@@ -28,8 +28,7 @@ json_t *qk__json_set(json_t *object, const char *key, json_t *value)
     return NULL;
 }
 
-/* json_string fails for want of memory and for bytes that are not UTF-8 alike; question marks
- * are for the latter only. */
+/* json_string fails without memory and for bytes that are not UTF-8; question marks are for the latter only. */
 json_t *qk__json_text(const char *text)
 {
     json_t *value = text ? json_string(text) : NULL;

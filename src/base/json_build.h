@@ -10,11 +10,10 @@
 #include "base/file.h"
 #include "base/json.h"
 
-/* Where memory runs out while JSON is built, NULL takes the place of what should have been
- * built, and stays: jansson makes no object of a NULL (json_pack), the two functions below
- * return the array or object, or release it and return NULL where it could not take the value,
- * and qk__json_write calls NULL out of memory. So nothing is written with a value missing, and
- * nobody else has to look. */
+/* When memory runs out while JSON is built, NULL takes the place of the value, and stays: jansson makes no object of a
+ * NULL (json_pack); the two functions below return the array or object, or release it and return NULL where it could
+ * not take the value; and qk__json_write calls NULL out of memory. So nothing is written with a value missing, and no
+ * other code has to check. */
 QK_MUST_CHECK json_t *qk__json_append(json_t *array, json_t *value);
 QK_MUST_CHECK json_t *qk__json_set(json_t *object, const char *key, json_t *value);
 
@@ -29,11 +28,11 @@ const char *qk__json_string(const json_t *object, const char *key);
 /* A number, or null for NaN and infinities. */
 json_t *qk__json_number(double value);
 
-/* What a JSON file holds. Messages name the file; *root is NULL on failure. */
+/* The value in a JSON file. Messages name the file; *root is NULL on failure. */
 QK_MUST_CHECK qk_status qk__json_read_file(json_t **root, const char *path, qk__json_kind kind,
                                            qk_error *err);
 
-/* The same of a file that a run wrote; NULL when it cannot be read or is not JSON. */
+/* The same for a file that a run wrote; NULL when it cannot be read or is not JSON. */
 json_t *qk__json_read(const char *path, qk__json_kind kind);
 
 /* Writes root (indented, keys in insertion order) for folder/name and releases it. *file is

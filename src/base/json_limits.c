@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of limits. Each lets the largest that are known pass, with room for several times as much:
- * tests/base/test_json_limits.c makes such ones. */
+/* The table of limits. Each admits the largest known file several times over: tests/base/test_json_limits.c makes such
+ * files. */
 #include "base/json_limits.h"
 
 #include <assert.h>

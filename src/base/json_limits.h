@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How much JSON from outside may be, by what it is. A value takes up to 100 times the memory of its text
- * ("{}," is an object of 224 bytes), so a limit of bytes alone would let a file of 30 MB take gigabytes, and
- * many seconds in which nobody can stop it. */
+/* The limits on JSON from outside, by its kind. A value takes up to 100 times the memory of its text ("{}," is an
+ * object of 224 bytes), so a limit on bytes alone would let a file of 30 MB take gigabytes, and many seconds in which
+ * nobody can stop it. */
 #ifndef QK_BASE_JSON_LIMITS_H
 #define QK_BASE_JSON_LIMITS_H
 
@@ -19,12 +19,12 @@ typedef enum qk__json_kind {
     QK__JSON_RUN,       /* what a run keeps for itself */
     QK__JSON_MANIFEST,  /* manifest.json of results */
     QK__JSON_ANSWER,    /* of the Hub */
-    QK__JSON_FILES,     /* of a commit, all of them, as the cache keeps them */
+    QK__JSON_FILES,     /* all files of a commit, as the cache lists them */
     QK__JSON_METADATA,  /* of a GGUF file, whose values become the same in memory */
     QK__JSON_NUM_KINDS,
 } qk__json_kind;
 
-/* What jansson and malloc take for one of each, without its texts. */
+/* What jansson and malloc take for one value, without its texts. */
 enum {
     QK__OBJECT_MEMORY = 224,
     QK__MEMBER_MEMORY = 96,
@@ -37,10 +37,10 @@ enum {
 typedef struct qk__json_limits {
     const char *what;
     size_t text; /* bytes */
-    /* bytes of memory that they take, beside the texts in them; each takes some, so this limits their number as well */
+    /* bytes of memory for the values, without their texts; each takes some, so this limits their number as well */
     size_t values;
-    bool halves; /* of surrogate pairs spoil their own text only */
-    bool zeros;  /* texts may hold \u0000: who reads them takes their lengths, not C strings */
+    bool halves; /* half a surrogate pair spoils only its own text */
+    bool zeros;  /* texts may hold \u0000: their readers take lengths, not C strings */
 } qk__json_limits;
 
 const qk__json_limits *qk__json_limits_of(qk__json_kind kind);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Locks of open files and folders. They belong to what was opened: two runs of one process keep each other
- * out as two processes do, and a lock ends when the last that has it open closes it. */
+/* Locks of open files and folders. A lock belongs to what was opened: two runs of one process keep each other out as
+ * two processes do, and a lock ends when the last descriptor of it is closed. */
 #ifndef QK_BASE_LOCK_H
 #define QK_BASE_LOCK_H
 
@@ -12,10 +12,10 @@ typedef enum qk__lock {
     QK__LOCK_NONE, /* some network file systems have no locks */
 } qk__lock;
 
-/* Does not wait. Where a lock is had already and cannot be changed to this kind, it may be lost. */
+/* Does not wait. A lock that is held and cannot change to this kind may be lost. */
 qk__lock qk__lock_try(int fd, bool shared);
 
-/* Of all that have it open, as a process that was forked meanwhile. */
+/* For all descriptors of it, also those of forked processes. */
 void qk__unlock(int fd);
 
 #endif

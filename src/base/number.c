@@ -16,7 +16,7 @@
 
 #include "base/error.h"
 
-/* Whatever printf put for the decimal point (a comma, or several bytes) becomes '.'. */
+/* Replaces the decimal point of the locale (a comma, or several bytes) by '.'. */
 static size_t undo_locale(char *text)
 {
     char *out = text;
@@ -45,7 +45,7 @@ enum { MOST_DIGITS = 17 };
  * `whole`. */
 typedef struct decimal {
     uint64_t mantissa, whole;
-    wide part, unit; /* unit: 10^scale, what a step of the mantissa is in parts */
+    wide part, unit; /* unit: 10^scale, a step of the mantissa in parts */
     int shift, scale;
 } decimal;
 
@@ -72,7 +72,7 @@ static bool split(double value, decimal *d)
         d->scale--;
         next *= 10;
     }
-    for (;;) { /* the powers above are rounded: once more at most */
+    for (;;) { /* the powers above are rounded: another time at most */
         d->unit = power_of_ten(d->scale);
         wide product = d->mantissa * d->unit;
         d->whole = (uint64_t)(product >> d->shift);
@@ -86,7 +86,7 @@ static bool split(double value, decimal *d)
     }
 }
 
-/* Rounded to `digits` digits, ties to even, as printf does; with zeros behind them. */
+/* Rounds to `digits` digits, ties to even, as printf does, and appends zeros. */
 static uint64_t round_to(const decimal *d, int digits)
 {
     uint64_t step = POWERS[MOST_DIGITS - digits], rest = d->whole % step;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A parallel for-loop: threads draw job numbers from one counter. Failures of its jobs, and progress. */
+/* A parallel for-loop: threads draw job numbers from a counter. Failures of jobs, and progress. */
 #include "base/parallel.h"
 
 #include <stdatomic.h>
@@ -60,14 +60,14 @@ void qk__parallel_for(size_t count, int threads, qk__job *job, void *context)
 typedef struct trial {
     qk__try_job *job;
     void *context;
-    atomic_size_t end;    /* jobs from here on do not begin: that of the failure below */
-    pthread_mutex_t lock; /* of what follows */
-    size_t failed;        /* whose failure this is */
+    atomic_size_t end;    /* jobs from here on do not begin: the number of the failed job */
+    pthread_mutex_t lock; /* guards what follows */
+    size_t failed;        /* the job that failed */
     qk_status status;
     qk_error why;
 } trial;
 
-/* A real failure comes before one that was only stopped, and then the lower number. */
+/* A real failure comes before a stop, and a lower number before a higher one. */
 static bool is_told(const trial *t, size_t i, qk_status status)
 {
     bool stopped = status == QK_ERR_CANCELLED, was_stopped = t->status == QK_ERR_CANCELLED;

@@ -12,7 +12,7 @@
 
 enum {
     MAX_TEXT = 1000,
-    MAX_DIGITS = 19,    /* of which any number fits 64 bits */
+    MAX_DIGITS = 19,    /* any number of so many digits fits 64 bits */
     EXACT_POWERS = 22,  /* 10^22 is the last power of ten that is a double */
     MAX_EXPONENT = 9999 /* enough to overflow or vanish whatever the digits */
 };

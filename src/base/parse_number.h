@@ -11,7 +11,7 @@
  * too large for a double, texts of more than 1,000 bytes. */
 bool qk__parse_number(const char *text, double *value);
 
-/* The number with which a text begins; returns what is behind it, or NULL where there is none. */
+/* The number at the beginning of a text; returns what follows it, NULL without a number. */
 const char *qk__read_number(const char *text, double *value);
 
 /* The whole text is a decimal integer of 64 bits, without a point or an exponent. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Paths as text: joining them, and what their names end in. */
+/* Paths as text: joining them, and their endings. */
 #include "base/path.h"
 
 #include <errno.h>
@@ -42,7 +42,7 @@ const char *qk__file_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* Where it would begin; NULL: there is not as much. */
+/* Where the ending would begin; NULL: the name is too short. */
 static const char *end_of(const char *name, const char *end)
 {
     size_t length = strlen(name), tail = strlen(end);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Running another program by posix_spawn, and reading what it complains of. */
+/* Runs another program by posix_spawn, and reads its messages. */
 #define _XOPEN_SOURCE 700 /* realpath */
 #ifdef QK_HAVE_ADDCHDIR
 #define _GNU_SOURCE /* posix_spawn_file_actions_addchdir_np */
@@ -26,11 +26,11 @@ extern char **environ;
 
 enum {
     MAX_MESSAGES = 64 << 10,
-    MOMENT = 100, /* milliseconds from question to question */
-    PATIENCE = 2, /* seconds that an interrupted program has to end by itself */
+    MOMENT = 100, /* milliseconds between two questions */
+    PATIENCE = 2, /* seconds that an interrupted program has to end */
 };
 
-/* Of a program that says more than the limit, the last half of it is kept. */
+/* Keeps the last half of the limit where a program says more. */
 static qk_status keep(qk__buffer *messages, const char *chunk, size_t size, qk_error *err)
 {
     size_t half = MAX_MESSAGES / 2;
@@ -41,7 +41,7 @@ static qk_status keep(qk__buffer *messages, const char *chunk, size_t size, qk_e
     return qk__buffer_append(messages, chunk, size, err);
 }
 
-/* Waits for something to read; meanwhile the program is ended if it shall not go on. */
+/* Waits for something to read; ends the program meanwhile if it must stop. */
 static void wait_for_word(const qk__program *program, pid_t child, int fd, double *stopped)
 {
     struct pollfd one = {.fd = fd, .events = POLLIN};
@@ -57,8 +57,7 @@ static void wait_for_word(const qk__program *program, pid_t child, int fd, doubl
     }
 }
 
-/* Reads until the other end is closed; what there is no memory for as well, so that the program
- * does not wait for a reader. */
+/* Reads until the other end is closed, even without memory for it, so that the program does not wait for a reader. */
 static qk_status drain(const qk__program *program, pid_t child, int fd, qk__buffer *messages,
                        qk_error *err)
 {
@@ -79,7 +78,7 @@ static qk_status drain(const qk__program *program, pid_t child, int fd, qk__buff
     }
 }
 
-/* Standard error first: where this process has its own closed, the pipe may lie at 0 or 1. */
+/* Standard error first: where this process has closed its own, the pipe may be at 0 or 1. */
 static int add_actions(posix_spawn_file_actions_t *actions, int stderr_fd)
 {
     int failed = posix_spawn_file_actions_adddup2(actions, stderr_fd, 2);
@@ -90,13 +89,12 @@ static int add_actions(posix_spawn_file_actions_t *actions, int stderr_fd)
     return failed;
 }
 
-/* A program starts with no signal blocked, whatever the thread that starts it blocks: otherwise
- * it could not be interrupted. */
+/* A program starts with no signal blocked, whatever the starting thread blocks: otherwise it could not be interrupted. */
 static int set_attributes(posix_spawnattr_t *attributes)
 {
     short flags = POSIX_SPAWN_SETSIGMASK;
 #ifdef POSIX_SPAWN_CLOEXEC_DEFAULT
-    /* nor anything open but 0, 1 and 2: see qk__open_pipe in system_portable.c */
+    /* nor any open file but 0, 1 and 2: see qk__open_pipe in system_portable.c */
     flags |= POSIX_SPAWN_CLOEXEC_DEFAULT;
 #endif
     sigset_t none;
@@ -140,7 +138,7 @@ static int spawn_in(launch *l, const char *directory, const char *path, pid_t *c
 
 #else
 
-/* Whether there is such a program; a shell could not tell it from one that fails. */
+/* Whether there is such a program; a shell does not distinguish a missing program from one that fails. */
 static bool is_program(const char *path)
 {
     const char *folders = qk__environment("PATH");
@@ -172,7 +170,7 @@ static int spawn_in(launch *l, const char *directory, const char *path, pid_t *c
         return ENOENT;
     while (l->arguments[count])
         count++;
-    char *folder = realpath(directory, NULL); /* "" and CDPATH mean something to a shell */
+    char *folder = realpath(directory, NULL); /* a shell gives "" and CDPATH a meaning */
     const char **words = qk__calloc(FRONT + count + 1, sizeof *words);
     int failed = folder && words ? 0 : ENOMEM;
     if (!failed) {
@@ -192,7 +190,7 @@ static int spawn_in(launch *l, const char *directory, const char *path, pid_t *c
 
 #endif
 
-/* 0 or an errno. path is what argv[0] stands for. */
+/* 0 or an errno. path replaces argv[0]. */
 static int spawn(const char *path, const char *const *argv, const char *directory,
                  char **variables, int stderr_fd, pid_t *child)
 {
@@ -222,7 +220,7 @@ static qk_status start_program(const qk__program *program, int stderr_fd, pid_t 
     char **variables = make_environment(program->hidden, program->added);
     if (!variables)
         return qk__nomem(err);
-    /* "tools/x" means x in this folder, not in the one that the program will run in. */
+    /* "tools/x" means x in this folder, not in the folder that the program will run in. */
     char *resolved =
         program->directory && strchr(argv[0], '/') ? realpath(argv[0], NULL) : NULL;
     int failed = spawn(resolved ? resolved : argv[0], argv, program->directory, variables,
@@ -240,7 +238,7 @@ static qk_status await(pid_t child, const char *name, int *exit_code, qk_error *
 {
     int state;
     while (waitpid(child, &state, 0) < 0)
-        if (errno != EINTR) /* a host program that ignores SIGCHLD never learns */
+        if (errno != EINTR) /* a host program that ignores SIGCHLD never gets it */
             return qk__fail(err, QK_ERR_IO, "cannot learn how '%s' ended: %s", name,
                             strerror(errno));
     *exit_code = WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state);

@@ -11,12 +11,12 @@
 
 typedef struct qk__program {
     const char *const *argv; /* argv[0] is looked for in PATH; NULL at its end */
-    const char *directory;   /* that it runs in; NULL = this one */
+    const char *directory;   /* where it runs; NULL = here */
     const char *hidden;      /* an environment variable that it does not see; NULL = sees all */
-    const char *added;       /* one that it sees besides: "NAME=value"; NULL = none */
+    const char *added;       /* a variable that it sees besides: "NAME=value"; NULL = none */
     bool echoes;             /* what it says goes to standard error, too */
-    /* Asked now and then while it says nothing; false: it is interrupted (SIGINT), and ended if that
-     * does not help. NULL = it runs to its end. */
+    /* Asked now and then while it says nothing; false: it is interrupted (SIGINT), and killed if that does not
+     * help. NULL = it runs to its end. */
     bool (*goes_on)(void *user);
     void *user;
 } qk__program;

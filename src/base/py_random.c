@@ -62,7 +62,7 @@ static bool insert(size_t *slots, size_t mask, size_t value)
     return true;
 }
 
-/* Draws from all numbers; one that was drawn before is dropped and another one drawn. */
+/* Draws from all numbers; a number that was drawn before is drawn again. */
 static qk_status sample_set(qk__twister *t, size_t n, size_t k, size_t *out, qk_error *err)
 {
     size_t size = 16;

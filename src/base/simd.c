@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What this processor can do, as far as the kernels care. */
+/* What this processor can do, as far as the kernels use it. */
 #include "base/simd.h"
 
 const char *const qk__simd_names[QK_NUM_SIMD] = {

@@ -2,16 +2,16 @@
 /* Kernels: the innermost loops, as tables of functions, written for several instruction sets.
  *
  * A kernel is a struct of functions; its versions are an array of pointers by instruction set, NULL where it has
- * none. All versions give the same bits. One for another set takes a file of its own, compiled with the flags of
- * simd_flags (meson.build), and a line in the array; another set a line here, one in qk__simd_names, one in
- * qk__simd_has, one in QK__VERSIONS, and its flags. */
+ * none. All versions give the same bits. A new version takes a file of its own, compiled with the flags of simd_flags
+ * (meson.build), and a line in the array. A new set takes a line here, in qk__simd_names, in qk__simd_has and in
+ * QK__VERSIONS, and its flags. */
 #ifndef QK_BASE_SIMD_H
 #define QK_BASE_SIMD_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Of those that it has and the processor can run, a kernel takes the last. */
+/* A kernel uses the last set for which it has a version and which the processor can run. */
 enum {
     QK_PORTABLE,     /* C alone, always there */
     QK_AVX2,         /* with FMA and F16C */
@@ -47,10 +47,10 @@ bool qk__simd_has(size_t set);
      ((kernels)[QK_AVX512_BF16] ? 1u << QK_AVX512_BF16 : 0) |                                  \
      ((kernels)[QK_NEON] ? 1u << QK_NEON : 0))
 
-/* The last of so many sets that is there. Tests leave out bits to get another version. */
+/* The last of these sets that the processor has. Tests clear bits to get another version. */
 size_t qk__best_simd(unsigned sets);
 
-/* For each version of a kernel that can run here, the portable one first: its set. */
+/* The set of each version of a kernel that can run here, the portable one first. */
 #define qk__each_version(set, kernels)                                                         \
     for (size_t set = QK_PORTABLE; set < QK_NUM_SIMD; set++)                                   \
         if ((kernels)[set] && qk__simd_has(set))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Making names of files that are plain, short and all different. */
+/* Makes file names that are plain, short and all different. */
 #include "base/slug.h"
 
 #include <stdbool.h>

@@ -5,10 +5,9 @@
 
 #include <stddef.h>
 
-/* A name for files for each of the names, in an array of strings; NULL when out of memory (or
- * count is 0). Each consists of a-z, 0-9, '.', '_' and '-', begins with a letter, a digit or
- * '_', has at most 48 characters and differs from the others: the second that would be called
- * "name" is "name-2". It depends on the names and their order alone. Release with
+/* A file name for each of the names, in an array of strings; NULL when out of memory (or count is 0). Each consists of
+ * a-z, 0-9, '.', '_' and '-', begins with a letter, a digit or '_', has at most 48 characters and differs from the
+ * others: a second "name" becomes "name-2". It depends only on the names and their order. Release with
  * qk__strings_free. */
 char **qk__slugs(const char *const *names, size_t count);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Edit distance (Levenshtein's, with neighbours that changed places as one edit), and guesses by it. */
+/* Edit distance (Levenshtein's, with a swap of neighbours as one edit), and guesses by it. */
 #include "base/spelling.h"
 
 #include <string.h>
@@ -30,7 +30,7 @@ int qk__edit_distance(const char *a, const char *b)
     return row[length];
 }
 
-/* In small letters, so that "PCA" is near "pca"; as much of it as there is room for. */
+/* In small letters, so that "PCA" is near "pca"; as much as there is room for. */
 static void lower(const char *word, size_t length, char small[QK_MAX_WORD])
 {
     size_t i = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How far one word is from another, to guess what was meant. */
+/* The distance between words, to guess what was meant. */
 #ifndef QK_BASE_SPELLING_H
 #define QK_BASE_SPELLING_H
 
@@ -7,12 +7,11 @@
 
 enum { QK_MAX_WORD = 64 };
 
-/* Number of edits (a letter put in, left out or changed, or two that changed places) from a to b, both
- * shorter than QK_MAX_WORD. */
+/* The number of edits (a letter put in, left out or changed, or two swapped) from a to b, both shorter than
+ * QK_MAX_WORD. */
 int qk__edit_distance(const char *a, const char *b);
 
-/* The word that a wrong one most likely means: of those tried, the one that is fewest edits off, or that
- * begins with it. */
+/* The word that a wrong one most likely means: the word with the fewest edits, or with that beginning. */
 typedef struct qk__guess {
     char word[QK_MAX_WORD]; /* "" = too long to be one */
     int least;              /* edits that are too many */

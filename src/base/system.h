@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What POSIX has no word for: every system has its own, or something else stands for it. Meson picks one of
+/* What POSIX lacks: every system has its own way, or something replaces it. Meson picks one of
  *     system_linux.c      Linux's own ways
  *     system_portable.c   those of macOS, and of whatever else has POSIX; -Dlinux_ways=false tries it on Linux
  * What returns an int returns 0 or a descriptor, or -1 and errno. */
@@ -19,7 +19,7 @@ int qk__sync(int fd);
 /* Two names of one file system change places in one step. Not every system or file system can. */
 int qk__exchange_names(const char *a, const char *b);
 
-/* The pages of a mapped file that were read leave memory until they are looked at again. */
+/* Lets the pages of a mapped file that were read leave memory until they are read again. */
 void qk__let_go(const void *at, size_t size);
 
 /* A pipe that programs do not inherit. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What stands for it on macOS, and on whatever else has POSIX. */
+/* Replacements on macOS, and on other systems with POSIX. */
 #define _DEFAULT_SOURCE /* _SC_NPROCESSORS_ONLN */
 #include "base/system.h"
 
@@ -19,7 +19,7 @@ int qk__count_processors(void)
     return online > 0 ? (int)online : 1;
 }
 
-/* fsync of macOS leaves the bytes with the disk, which may keep them from the plate for a while. */
+/* fsync of macOS leaves the bytes to the disk, which may keep them in its cache for a while. */
 int qk__sync(int fd)
 {
 #ifdef F_FULLFSYNC
@@ -47,8 +47,8 @@ void qk__let_go(const void *at, size_t size)
     }
 }
 
-/* A program that another thread starts just between the two calls has the pipe, too: reading it then ends
- * when that program does, so on macOS programs are given nothing but what they are to have (process.c). */
+/* A program that another thread starts between the two calls inherits the pipe: reading it then ends only when that
+ * program does. So on macOS programs get no other descriptors than their own (process.c). */
 int qk__open_pipe(int ends[2])
 {
     if (pipe(ends) != 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finding the nodes of YAML and JSON trees, messages with their place, values by type. */
+/* Finds the nodes of YAML and JSON trees, their place for messages, and their values by type. */
 #include "base/tree.h"
 
 #include <float.h>
@@ -133,7 +133,7 @@ const char *qk__node_path(const qk__node *node, char path[QK__PATH_SIZE])
     return path;
 }
 
-/* "line 3: data.layers: "; what is not there is looked for where it should be. */
+/* "line 3: data.layers: "; for a missing node, the place where it should be. */
 static void write_place(const qk__node *node, char place[QK__PATH_SIZE + 40])
 {
     char path[QK__PATH_SIZE];
@@ -169,7 +169,7 @@ qk_status qk__context_at(const qk__node *node, qk_error *err, qk_status status)
     return qk__context(err, status, "%.*s", length > 2 ? (int)(length - 2) : 0, place);
 }
 
-/* NULL: it is none, or it has U+0000 in it. */
+/* NULL: it is no text, or it has U+0000 in it. */
 static const char *text_of(const qk__node *node)
 {
     const json_t *json = qk__node_json(node);
@@ -177,7 +177,7 @@ static const char *text_of(const qk__node *node)
     return text && json && strlen(text) != json_string_length(json) ? NULL : text;
 }
 
-/* What stands there, in words. */
+/* What is there, in words. */
 static void name_found(const qk__node *node, char found[80])
 {
     const json_t *json = qk__node_json(node);
@@ -228,7 +228,7 @@ static bool find_member(const qk__node *at, const char *name, qk__node *node)
     return qk__node_is_given(node);
 }
 
-/* Of YAML; NULL for what stands in quotation marks, too. */
+/* Of YAML; NULL also for text in quotation marks. */
 static const char *plain_text(const qk__node *node)
 {
     const qk__yaml *yaml = yaml_of(node);

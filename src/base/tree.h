@@ -3,9 +3,9 @@
  * where: "line 3: data.layers: expected a whole number from 0 to 9999, found "two"". It does
  * not name the file: the caller adds that.
  *
- * A node is a value and the way to it. It is small, lies on the stack of whoever reads, and
- * points to the node it was taken from, which must stay where it is. YAML documents come from
- * yaml/document.h, so that whoever reads JSON alone needs no libyaml. */
+ * A node is a value and the way to it. It is small, lies on the reader's stack, and points to the
+ * node it was taken from, which must stay where it is. YAML documents come from yaml/document.h,
+ * so that readers of JSON alone need no libyaml. */
 #ifndef QK_BASE_TREE_H
 #define QK_BASE_TREE_H
 
@@ -36,7 +36,7 @@ qk__node qk__tree_of_json(const json_t *root);
 /* The first member of that name; a node of QK__NOTHING where there is none. */
 qk__node qk__node_member(const qk__node *object, const char *name);
 
-/* Items of a list. What is no list is the only item of its own; null and nothing have none. */
+/* The number of items of a list. A value that is no list counts as its own only item; null and nothing have none. */
 size_t qk__node_count(const qk__node *list);
 qk__node qk__node_item(const qk__node *list, size_t i);
 
@@ -50,11 +50,11 @@ qk__node_kind qk__node_kind_in(const qk__node *object, const char *name);
 /* Neither absent nor null. */
 bool qk__node_is_given(const qk__node *node);
 
-/* What jansson has there, to read on in that or to change it. NULL: nothing, or YAML. */
+/* The value of jansson, to read on in it or to change it. NULL: nothing, or YAML. */
 json_t *qk__node_json(const qk__node *node);
 
-/* The names on the way to it, without the file's lists where the line tells enough:
- * "models.name", of JSON "model.merges[3]". What does not fit is left out. */
+/* The names on the way to it, without the file's lists where the line is enough: "models.name", in JSON
+ * "model.merges[3]". What does not fit is left out. */
 enum { QK__PATH_SIZE = 200 };
 const char *qk__node_path(const qk__node *node, char path[QK__PATH_SIZE]);
 
@@ -66,25 +66,23 @@ const char *qk__node_path(const qk__node *node, char path[QK__PATH_SIZE]);
 void qk__error_at(const qk__node *node, qk_error *err, qk_status status, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* The same of a member, be it there or not. */
+/* The same for a member, present or not. */
 #define qk__fail_in(object, name, err, status, ...)                                            \
     qk__fail_at((&(const qk__node){(object)->tree, NULL, (object), (name), 0}), (err),         \
                 (status), __VA_ARGS__)
 
-/* The place in front of the message of a failure; QK_OK is left alone. */
+/* Puts the place before the message of a failure; QK_OK stays. */
 qk_status qk__context_at(const qk__node *node, qk_error *err, qk_status status);
 
-/* "expected WHAT, found ..." or "missing". QK_ERR_ARGUMENT of YAML, which holds settings,
- * QK_ERR_MALFORMED of JSON, which holds data, and QK_ERR_UNSUPPORTED where that is a text with
- * U+0000. */
+/* "expected WHAT, found ..." or "missing". QK_ERR_ARGUMENT for YAML, which holds settings, QK_ERR_MALFORMED for JSON,
+ * which holds data, and there QK_ERR_UNSUPPORTED for a text with U+0000. */
 qk_status qk__fail_expected(const qk__node *node, const char *what, qk_error *err);
 
 /* ---- values ----------------------------------------------------------------------------- */
 
-/* Each reads the member `name` of the node `at`, or `at` itself where name is NULL. What is
- * absent or null leaves *value alone, so that it may hold the default. In YAML a number, true
- * or false in quotation marks is a text, and anything without them is one if a text is asked
- * for. Texts belong to the tree and have no U+0000 in them. */
+/* Each reads the member `name` of the node `at`, or `at` itself where name is NULL. An absent or null member leaves
+ * *value alone, so that it may hold the default. In YAML a number, true or false in quotation marks is a text, and
+ * anything without them is one if a text is asked for. Texts belong to the tree and have no U+0000 in them. */
 QK_MUST_CHECK qk_status qk__read_text(const qk__node *at, const char *name, const char **value,
                                       qk_error *err);
 QK_MUST_CHECK qk_status qk__read_bool(const qk__node *at, const char *name, bool *value,
@@ -98,15 +96,15 @@ QK_MUST_CHECK qk_status qk__read_real(const qk__node *at, const char *name, doub
 QK_MUST_CHECK qk_status qk__read_above_0(const qk__node *at, const char *name, double *value,
                                          qk_error *err);
 
-/* One of these words, NULL behind the last: which one. */
+/* The number of the word, in a list that NULL ends. */
 QK_MUST_CHECK qk_status qk__read_word(const qk__node *at, const char *name,
                                       const char *const *words, int *value, qk_error *err);
 
-/* A list of at least so many, or a node of another kind where it is absent or null. */
+/* A list of at least so many items, or a node of another kind where it is absent or null. */
 QK_MUST_CHECK qk_status qk__read_list(const qk__node *at, const char *name, size_t least,
                                       qk__node *list, qk_error *err);
 
-/* For what has no default: fails where it is absent or null. */
+/* For a member without a default: fails where it is absent or null. */
 QK_MUST_CHECK qk_status qk__need(const qk__node *at, const char *name, qk_error *err);
 QK_MUST_CHECK qk_status qk__need_text(const qk__node *at, const char *name, const char **value,
                                       qk_error *err);

@@ -46,7 +46,7 @@ static inline int qk__utf8_count(const char *text, int size)
     return count;
 }
 
-/* Bytes of the mark with which some programs begin a file, and which is no text. */
+/* The size of the mark at the beginning of some files, which is no text. */
 static inline size_t qk__utf8_mark(const void *text, size_t size)
 {
     return size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
@@ -65,7 +65,7 @@ static inline const uint8_t *qk__utf8_previous(const uint8_t *start, const uint8
 size_t qk__utf8_first(const char *text);
 
 /* The next character of *text, which does not end here, and its size, as a line of text may hold it: control
- * characters and separators of lines are spaces, what is no character is U+FFFD. *text goes on behind it. */
+ * characters and separators of lines are spaces, invalid bytes are U+FFFD. *text goes on behind it. */
 const char *qk__utf8_shown(const char **text, size_t *size);
 
 /* Prints as snprintf does; a text that is too long ends behind a whole character, with "…". */
@@ -75,8 +75,8 @@ void qk__utf8_print(char *out, size_t size, const char *fmt, ...)
 /* Length of the longest prefix that is valid UTF-8. */
 size_t qk__utf8_valid(const uint8_t *text, size_t size);
 
-/* Appends text; each longest piece that could begin a character and is cut short, and each byte
- * that could not begin one, becomes U+FFFD, as Python's errors="replace" has it. */
+/* Appends text. Each longest cut-short beginning of a character, and each byte that cannot begin one, becomes U+FFFD,
+ * as with Python's errors="replace". */
 QK_MUST_CHECK qk_status qk__utf8_clean(const uint8_t *text, size_t size, qk__buffer *out,
                                        qk_error *err);
 

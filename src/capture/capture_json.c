@@ -35,7 +35,7 @@ static qk_status read_frequencies(const qk__node *list, qk__rope_entry *entry, q
     for (size_t i = 0; i < entry->count; i++) {
         qk__node item = qk__node_item(list, i);
         double *value = &entry->values[i];
-        *value = NAN; /* what null leaves as it was */
+        *value = NAN; /* null would have left it as it was */
         if (qk__read_real(&item, NULL, 0, DBL_MAX, value, NULL) != QK_OK ||
             !qk__is_rope_frequency(*value))
             return qk__fail_expected(&item, "a number from 0 (radians per token)", err);
@@ -73,7 +73,7 @@ static qk_status read_rope(qk__rope_list *to, const qk__node *rope, qk_error *er
                              "expected a list, or lists by layer number");
 }
 
-/* Of rotations that do nothing else it need not be told. */
+/* Rotations that only turn need not state it. */
 static qk_status read_factor(const qk__node *rope, double *factor, qk_error *err)
 {
     static const char *const PLAIN[] = {"none",    "default", "linear",
@@ -86,8 +86,7 @@ static qk_status read_factor(const qk__node *rope, double *factor, qk_error *err
     return qk__read_real(rope, "attention_factor", 0, DBL_MAX, factor, err);
 }
 
-/* Which dimensions turn together, and before RoPE how fast they will. The other members of "rope" are
- * for people. */
+/* Which dimensions turn together, and before RoPE how fast they will. The other members of "rope" are for people. */
 static qk_status read_rotation(qk_capture *capture, const qk__node *rope, qk_error *err)
 {
     static const char *const WORDS[] = {"half", "interleaved", NULL};
@@ -101,7 +100,7 @@ static qk_status read_rotation(qk_capture *capture, const qk__node *rope, qk_err
     return read_rope(&capture->to_come, &frequencies, err);
 }
 
-/* Another tool may have put anything there: it then counts as not known. */
+/* Another tool may have written anything there, which counts as unknown. */
 static qk_stage read_stage(const qk__node *root)
 {
     const char *name = "";
@@ -166,7 +165,7 @@ void qk__capture_free_manifest(qk_capture *capture)
 
 /* ---- heads ------------------------------------------------------------------------------ */
 
-/* As above: 0 where there is no such number. */
+/* Likewise, 0 where there is no such number. */
 static int64_t count_of(const qk__node *object, const char *name)
 {
     int64_t count = 0;
@@ -236,8 +235,8 @@ static const char *text_of(const qk__node *at, const char *name)
     return qk__read_text(at, name, &text, NULL) == QK_OK ? text : "";
 }
 
-/* Of the model, as the sink was told; another program may have put anything there. Who runs a model by another
- * engine has fingerprints of its own. */
+/* The run of the model, as the sink was told; another program may have written anything there. Other engines have
+ * their own fingerprints. */
 static void read_run(qk_capture_info *info, const qk__node *root)
 {
     qk__node run = qk__node_member(root, "run"), model = qk__node_member(&run, "model");
@@ -307,7 +306,7 @@ static qk_status read_root(qk_capture *capture, const json_t *object, qk_error *
     if (qk__read_text(&root, "format", &format, NULL) != QK_OK ||
         strcmp(format, QK_MANIFEST_FORMAT) == 0)
         return read_keys(capture, &root, err);
-    return QK_OK; /* a file of the same name by another tool, none of our business */
+    return QK_OK; /* a file of the same name by another tool */
 }
 
 qk_status qk__capture_check_manifest(const json_t *object, qk_error *err)
@@ -348,7 +347,8 @@ qk_status qk__capture_read_manifest(qk_capture *capture, const char *root, qk_er
     QK_TRY(read_in(capture, capture->path, &found, err));
     if (!found && strcmp(root, capture->path) != 0) {
         QK_TRY(read_in(capture, root, &found, err));
-        capture->num_listed = 0; /* the root may hold other captures: whose heads are these? */
+        capture->num_listed =
+            0; /* the root may hold several captures, and the list may be of another one */
     }
     return QK_OK;
 }
@@ -385,7 +385,7 @@ qk_status qk__capture_write_manifest(const qk_capture_writer *writer, bool compl
     json_t *value;
     json_object_foreach(writer->extra, key, value)
     {
-        if (root && !json_object_get(root, key)) /* ours are not replaced */
+        if (root && !json_object_get(root, key)) /* our own keys are not replaced */
             root = qk__json_set(root, key, json_incref(value));
     }
     if (!root)

@@ -11,7 +11,7 @@
 
 #include <qkscope/common.h>
 
-/* Whether record i is the first of its file: of a packed one the heads of a layer and kind. */
+/* Whether record i is the first of its file: a packed file has the heads of a layer and kind. */
 static bool begins_file(const qk_capture_writer *writer, size_t i)
 {
     const qk__head_record *records = writer->records;
@@ -32,7 +32,7 @@ static void name_folder(const qk_capture_writer *writer, size_t i, char name[QK_
         qk_head_name(id, name);
 }
 
-/* Else moments alone are kept. */
+/* Whether there are files of rows, not only moments. */
 static bool has_files(const qk_capture_writer *writer)
 {
     bool any = false;

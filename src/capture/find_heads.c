@@ -14,8 +14,8 @@
 #include "capture/discover.h"
 #include "paths/path_kind.h"
 
-/* A capture lies at most this deep. A root with more folders than this, heads not counted, was
- * given by mistake: a home folder, say. */
+/* A capture lies at most this deep. A root with more folders than this, heads not counted, was given by mistake, such
+ * as a home folder. */
 enum { MAX_DEPTH = 8, MAX_FOLDERS = 10000, MAX_LISTED = 8 };
 
 static qk_status add_prefix(qk__search *s, const char *dir, const char *rel, qk_error *err)
@@ -33,16 +33,15 @@ static qk_status add_prefix(qk__search *s, const char *dir, const char *rel, qk_
     return s->capture->path && s->capture->prefix ? QK_OK : qk__nomem(err);
 }
 
-/* Of one head, or a packed one with several (*packed). */
+/* A folder of one head, or a packed one with several (*packed). */
 static bool is_folder_of_heads(const char *name, qk_head_id *id, bool *packed)
 {
     *packed = qk__layer_parse(name, id);
     return *packed || qk_head_parse(name, id);
 }
 
-/* What lies there under the name of a folder of heads. A plain file is none; a folder that cannot be
- * listed, or a link that leads to none, is one that *failure tells of: a head must fail, not shrink
- * away, and not take the others along. */
+/* What is there under the name of a folder of heads. A plain file is no such folder. A folder that cannot be listed,
+ * or a link to none, is one, and *failure says so: a head must fail, not shrink, and not affect the others. */
 static qk_status list_files(const char *path, qk__names *files, qk_error *failure,
                             qk_error *err)
 {
@@ -56,7 +55,7 @@ static qk_status list_files(const char *path, qk__names *files, qk_error *failur
     return status == QK_ERR_NOMEM ? qk__nomem(err) : QK_OK;
 }
 
-/* Adds what is in a folder of heads, if anything is (*any); without keep only tells. */
+/* Adds the contents of a folder of heads, if there are any (*any); without keep only looks. */
 static qk_status add_folder(qk__search *s, const char *path, qk_head_id id, bool packed,
                             bool keep, bool *any, qk_error *err)
 {
@@ -75,7 +74,7 @@ static qk_status add_folder(qk__search *s, const char *path, qk_head_id id, bool
     return QK_OK;
 }
 
-/* Collects the heads that lie right in dir. */
+/* Collects the heads directly in dir. */
 static qk_status find_heads(qk__search *s, const char *dir, const char *rel,
                             const qk__names *names, qk_error *err)
 {
@@ -97,7 +96,7 @@ static qk_status find_heads(qk__search *s, const char *dir, const char *rel,
     return any ? add_prefix(s, dir, rel, err) : QK_OK;
 }
 
-/* Notes that dir is being walked; *again if it was before, under whatever name. */
+/* Notes that dir is being walked; *again if it was before, under any name. */
 static qk_status mark_seen(qk__search *s, const char *dir, bool *again, qk_error *err)
 {
     struct stat st;
@@ -144,7 +143,7 @@ static qk_status walk(qk__search *s, const char *dir, const char *rel, int depth
     qk_error why;
     qk_status status = qk__list_dir(dir, &names, &why);
     if (status != QK_OK && status != QK_ERR_NOMEM && depth > 0) {
-        if (s->unreadable.status == QK_OK) { /* "lost+found" beside a capture is no matter */
+        if (s->unreadable.status == QK_OK) { /* "lost+found" beside a capture does not matter */
             s->unreadable = why;
             s->unreadable.status = status;
         }
@@ -188,8 +187,8 @@ static qk_status fail_several(const qk__search *s, const char *root, qk_error *e
                     root, list, rest, root, *first ? "/" : "", first);
 }
 
-/* The root itself may be one head folder, or a packed one: the capture is then what that holds,
- * lying in the parent folder. *found tells. */
+/* The root itself may be one head folder, or a packed one: the capture is then its heads, in the parent folder. *found
+ * says so. */
 static qk_status try_single_head(qk__search *s, const char *root, bool *found, qk_error *err)
 {
     *found = false;
@@ -254,8 +253,7 @@ static void set_listed(qk_head *head, const qk__listed_head *listed)
     head->summed = listed->summed;
 }
 
-/* Adds a head that is not there, with the one file that it should have: who reads it is
- * told. */
+/* Adds a missing head, with the one file that it should have: reading it reports the failure. */
 static qk_status add_missing(qk__search *s, const qk__listed_head *listed, qk_error *err)
 {
     char own[QK_HEAD_NAME_SIZE], name[sizeof own + sizeof "/data.parquet"];
@@ -280,7 +278,7 @@ static qk_status add_missing(qk__search *s, const qk__listed_head *listed, qk_er
     return QK_OK;
 }
 
-/* A head that capture.json does not list is another capture's, which lay there before. */
+/* A head that capture.json does not list is of an earlier capture in this folder. */
 static qk_status check_strangers(const qk_capture *capture, qk_error *err)
 {
     char first[QK_HEAD_NAME_SIZE] = "", last[QK_HEAD_NAME_SIZE] = "";
@@ -426,7 +424,7 @@ void qk_capture_close(qk_capture **capture)
     *capture = NULL;
 }
 
-/* Key heads are wanted by query heads, whoever these are. */
+/* Key heads are wanted by query heads, whichever these are. */
 static bool is_among(const qk_index_list *layers, const qk_head_set *heads, qk_head_id id)
 {
     if (layers && layers->count > 0 && !qk_index_list_has(layers, id.layer))

@@ -43,8 +43,8 @@ static bool is_whole(const head_set *set)
     return set->count % heads == 0;
 }
 
-/* The key head of every query head is there. Unless key heads were captured whole, each is there because some
- * query head needed it. Both lists run in step, as both are sorted. */
+/* Whether the key head of every query head is there. Unless all key heads were captured, each is there because some
+ * query head needed it. Both lists are sorted and run in step. */
 static bool fits(const head_set *q, const head_set *k, bool whole, int size)
 {
     size_t j = 0;
@@ -80,7 +80,7 @@ static qk_status settle_group(const head_set *q, const head_set *k, int given, i
     };
     bool whole = is_whole(k);
     int q_heads = q->max + 1, k_heads = k->max + 1, seen = 0;
-    /* the heads of the model, it seems */
+    /* apparently the heads of the whole model */
     bool all = whole && is_whole(q) && k_heads > 0 && q_heads % k_heads == 0;
     int first = all ? q_heads / k_heads : 1, last = all ? first : q_heads;
     for (int size = first; size <= last; size++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening the files of a head, and what is checked of each before its rows are read. */
+/* Opens the files of a head, and checks each before its rows are read. */
 #include "capture/head_files.h"
 
 #include <stdlib.h>
@@ -51,7 +51,7 @@ static void close_cursors(qk__head_files *files)
         qk__cursor_retire(&files->cursors[c], &files->spare[c]);
 }
 
-/* Under its name another file may lie by now. */
+/* Another file may have the name by now. */
 static bool is_open(const qk_parquet *file, const char *path)
 {
     struct stat is, was;
@@ -60,7 +60,7 @@ static bool is_open(const qk_parquet *file, const char *path)
            is.st_ino == was.st_ino && is.st_size == file->source.size;
 }
 
-/* Packed files stay open for the next heads of them: the footer of one is long. */
+/* Packed files stay open for their next heads: the footer is long. */
 qk_status qk__head_files_open_file(qk__head_files *files, size_t index, qk_error *err)
 {
     files->index = index;

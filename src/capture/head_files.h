@@ -30,7 +30,7 @@ typedef struct qk__head_files {
     qk__pages spare[QK__ROW_COLUMNS];     /* buffers kept for the next file or head */
 } qk__head_files;
 
-/* Forgets the head last read and turns to another one; memory and packed files stay. Zeros at first. */
+/* Forgets the last head and turns to another one; memory and packed files stay. files begins as zeros. */
 void qk__head_files_reset(qk__head_files *files, const qk_head *head, unsigned columns);
 void qk__head_files_close(qk__head_files *files);
 
@@ -53,7 +53,7 @@ qk_head_part qk__head_files_part(const qk__head_files *files);
 bool qk__wants_column(const qk__head_files *files, int c);
 bool qk__is_optional_column(const qk__head_files *files, int c);
 
-/* Of a number of a vector, in memory. */
+/* Bytes of a number of a vector in memory. */
 size_t qk__vector_number_bytes(const qk__head_files *files);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Captures that keep moments, a file a layer, instead of all rows: which heads have them, and that this
- * agrees with capture.json. What is in the files is not looked at. */
+/* Captures that keep moments, a file a layer, instead of all rows: which heads have them, and whether capture.json
+ * agrees. The contents of the files are not read. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +39,7 @@ qk_status qk__has_moments(const char *folder, bool *has, qk_error *err)
     return status;
 }
 
-/* A head without rows: its file is that of its moments, and is not one to read rows from. */
+/* A head without rows: its file is that of its moments, which has no rows to read. */
 static qk_status set_rowless(qk__capture_entry *entry, qk_error *err)
 {
     char name[QK_HEAD_NAME_SIZE];
@@ -59,7 +59,7 @@ static qk_status set_rowless(qk__capture_entry *entry, qk_error *err)
     return QK_OK;
 }
 
-/* Rows beside moments may be a few of many: without a manifest nobody can tell. */
+/* Rows beside moments may be a few of many, which only a manifest can say. */
 static qk_status refuse_moments_alone(const qk_capture *capture, qk_error *err)
 {
     bool has;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The row groups of a packed file: each holds rows of one head, those of a head are neighbours.
- * Their statistics of column `head` say which; the column itself is read where they are silent. */
+/* The row groups of a packed file: each holds rows of one head, and those of a head are neighbours. Their statistics
+ * of column `head` say which head; where they do not, the column itself is read. */
 #include "capture/packed_file.h"
 
 #include <errno.h>
@@ -104,7 +104,7 @@ static qk__span span_of(const qk_parquet *file, int first, int count)
             if (!chunk->has_metadata || chunk->num_values == 0 || chunk->offset < 0 ||
                 chunk->offset > file->footer ||
                 chunk->compressed_bytes > file->footer - chunk->offset)
-                continue; /* whoever reads it is told */
+                continue; /* its reader reports it */
             begin = chunk->offset < begin ? chunk->offset : begin;
             if (chunk->offset + chunk->compressed_bytes > end)
                 end = chunk->offset + chunk->compressed_bytes;
@@ -137,7 +137,7 @@ static qk_status check_once(qk__packed_part *parts, size_t count, qk_error *err)
     return QK_OK;
 }
 
-/* Errors of reading the column say where they are already. */
+/* Errors of reading the column have their place already. */
 static qk_status name_place(const qk_parquet *file, size_t group, qk_status status,
                             qk_error *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which row groups of a packed file are whose. */
+/* The heads that the row groups of a packed file belong to. */
 #ifndef QK_CAPTURE_PACKED_FILE_H
 #define QK_CAPTURE_PACKED_FILE_H
 
@@ -18,10 +18,9 @@ typedef struct qk__packed_part {
     qk_head_part part;
 } qk__packed_part;
 
-/* Reads the footer of a packed file, and column `head` of row groups whose statistics do not tell
- * all; *parts, to be released with free(), are in the order of heads.
- * Errors: those of qk_parquet_open; QK_ERR_INCONSISTENT: a row group of two heads, a head in two
- * places of the file, numbers that are none of heads, no such column. */
+/* Reads the footer of a packed file, and column `head` of row groups whose statistics are not enough; *parts, to be
+ * released with free(), are in the order of heads. Errors: those of qk_parquet_open; QK_ERR_INCONSISTENT: a row group
+ * of two heads, a head in two places of the file, numbers of no heads, no such column. */
 QK_MUST_CHECK qk_status qk__packed_file_parts(const char *path, qk__packed_part **parts,
                                               size_t *count, qk_error *err);
 

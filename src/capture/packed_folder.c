@@ -8,7 +8,7 @@
 #include "capture/discover.h"
 #include "capture/packed_file.h"
 
-/* The parts of all files of a folder. */
+/* The parts in all files of a folder. */
 typedef struct part_list {
     qk__packed_part *items;
     size_t count;
@@ -105,7 +105,7 @@ qk_status qk__search_add_packed(qk__search *s, qk_head_id id, qk__names *files, 
     else if (status == QK_OK)
         status = add_heads(s, id, files, &list, err);
     else
-        status = QK_OK; /* its heads will tell */
+        status = QK_OK; /* its heads report it */
     if (status == QK_OK)
         status = qk__search_note_packed(s, id, &failure, err);
     free(list.items);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files that the heads of a layer and kind share: whose turn it is, and when a file is whole. */
+/* Files that the heads of a layer and kind share: whose turn it is, and when a file is complete. */
 #include "capture/capture_writer.h"
 
 #include <stdlib.h>
@@ -15,7 +15,7 @@ static void free_file(qk__packed_file *file)
 {
     qk__parquet_writer_abort(&file->file);
     if (file->folder)
-        rmdir(file->folder); /* stays if anything is in it */
+        rmdir(file->folder); /* stays unless it is empty */
     free(file->folder);
     free(file);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The columns that rows are read from: their names, and what they must look like in a file. */
+/* The columns that rows are read from: their names, and their types in a file. */
 #include "capture/row_columns.h"
 
 #include <string.h>
@@ -71,7 +71,7 @@ static bool is_integer(const qk_parquet_column *column)
            column->logical == QK_PARQUET_PLAIN_TYPE && column->max_repetition == 0;
 }
 
-/* In an encoding that the reader has: no analysis needs the strings so much that it should fail. */
+/* In an encoding that the reader knows: no analysis needs the strings enough to fail for them. */
 static bool holds_strings(const qk_parquet_column *column)
 {
     return column->type == QK_PARQUET_BYTE_ARRAY && column->max_repetition == 0 &&

@@ -7,7 +7,7 @@
 
 #include <qkscope/capture.h>
 
-/* TOKEN is for who asks for strings alone. HEAD is for packed files: what their statistics say is checked. */
+/* TOKEN is only for callers that ask for strings. HEAD is for packed files: it checks their statistics. */
 enum {
     QK__VECTOR,
     QK__POSITION,
@@ -21,8 +21,8 @@ enum {
 
 const char *qk__row_column_name(int c);
 
-/* Finds column c in a file and checks its type: *index is -1 where there is none, or nothing in
- * it, and that is fine: of windows and strings, and with `optional` also of a column that holds no integers. */
+/* Finds column c in a file and checks its type. *index is -1 without the column, or without values in it, which is
+ * fine for windows and strings, and with `optional` also for a column that holds no integers. */
 QK_MUST_CHECK qk_status qk__row_column_find(const qk_parquet *file, int c, bool optional,
                                             int *index, qk_error *err);
 

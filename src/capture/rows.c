@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading the rows of one head in blocks, the columns in step. */
+/* Reads the rows of one head in blocks, the columns in step. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "capture/head_files.h"
 #include "capture/seen_rows.h"
 
-/* The size of a block has a limit, so that who asks for too many rows does not get all memory. */
+/* A block has a limit, so that a request for too many rows does not take all memory. */
 static const size_t MAX_BLOCK_BYTES = (size_t)1 << 30;
 
 struct qk_rows {
@@ -18,12 +18,12 @@ struct qk_rows {
     bool failed;           /* the columns may be out of step */
     int64_t from_position; /* rows before it are left out; 0: none are */
     int64_t read;          /* rows of the files */
-    int64_t done, most;    /* rows handed out, and how many are at most */
+    int64_t done, most;    /* rows given out, and their limit */
     bool in_order;         /* where repeats are refused: each row follows those of its text */
     qk__seen_rows seen;
     qk__token_strings strings;
 
-    /* the block handed out */
+    /* the current block */
     size_t capacity; /* in rows */
     void *vectors;
     int64_t *ints[QK__ROW_COLUMNS];
@@ -39,7 +39,7 @@ qk_status qk_rows_open(qk_rows **rows, const qk_head *head, unsigned columns, in
     return qk__rows_reopen(rows, head, columns, max_rows, err);
 }
 
-/* Memory is kept, that of the block too where it fits. */
+/* Memory is kept, also that of the block where it fits. */
 static void reset(qk_rows *rows, const qk_head *head, unsigned columns)
 {
     qk__head_files_reset(&rows->files, head, columns);
@@ -159,7 +159,7 @@ static qk_status reserve(qk_rows *rows, size_t capacity, qk_error *err)
     return QK_OK;
 }
 
-/* Statistics that lie would mix heads. */
+/* False statistics would mix heads. */
 static qk_status check_heads(const qk_rows *rows, size_t at, size_t count, qk_error *err)
 {
     const int64_t *head = rows->ints[QK__HEAD] + at;
@@ -286,7 +286,7 @@ static void move_row(qk_rows *rows, size_t from, size_t to)
             rows->ints[c][to] = rows->ints[c][from];
 }
 
-/* Of rows `at` to `end` of the block those that are not left out move up; *at is then behind them. */
+/* Moves the remaining rows of `at` to `end` of the block up; *at is then behind them. */
 static void drop_rows(qk_rows *rows, size_t *at, size_t end)
 {
     const int64_t *position = rows->ints[QK__POSITION];
@@ -300,8 +300,8 @@ static void drop_rows(qk_rows *rows, size_t *at, size_t end)
     *at = kept;
 }
 
-/* Up to `count` rows. Blocks are as full as those of files without the rows left out, so that sums by
- * blocks are the same bytes. */
+/* Up to `count` rows. Blocks are as full as those of files without the rows left out, so that sums by blocks have the
+ * same bytes. */
 static qk_status fill_block(qk_rows *rows, size_t count, size_t *filled, qk_error *err)
 {
     *filled = 0;
@@ -320,13 +320,13 @@ static qk_status fill_block(qk_rows *rows, size_t count, size_t *filled, qk_erro
 
 /* ---- repeats ---------------------------------------------------------------------------- */
 
-/* Rows of the head read once more. */
+/* Rows of the head that are read again. */
 typedef struct again {
     int64_t most, rows;
     qk__seen_rows *seen;
     int64_t repeated;
-    int64_t example, position, times; /* looked for, and how often they are there */
-    const char *file[2];              /* the first two times */
+    int64_t example, position, times; /* what is looked for, and how often it is there */
+    const char *file[2];              /* of the first two */
 } again;
 
 static void see_block(again *a, const qk_block *block, const char *file)
@@ -349,7 +349,7 @@ static qk_status read_again(const qk_rows *rows, again *a, qk_error *err)
     qk_head head = *rows->files.head;
     qk_status status = qk__seen_rows_start(a->seen, rows->most, err);
     head.num_files = 1;
-    head.rows = 0; /* capture.json tells those of all files */
+    head.rows = 0; /* capture.json has the number of all files */
     for (size_t i = 0; i < rows->files.head->num_files && status == QK_OK; i++) {
         qk_rows *reader;
         qk_block block = {.rows = 1};
@@ -367,7 +367,7 @@ static qk_status read_again(const qk_rows *rows, again *a, qk_error *err)
     return status;
 }
 
-/* A row that seems to repeat another one. */
+/* Checks a row that seems to repeat another one. */
 static qk_status confirm(const qk_rows *rows, int64_t example, int64_t position, qk_error *err)
 {
     qk__seen_rows seen = {0};
@@ -440,7 +440,7 @@ qk_status qk_rows_next(qk_rows *rows, size_t max_rows, qk_block *block, qk_error
         block->f32 = rows->files.wide ? NULL : rows->vectors;
         block->f64 = rows->files.wide ? rows->vectors : NULL;
     }
-    /* A column that an earlier head was asked for may still have its memory, and too little. */
+    /* A column of an earlier head may still have its memory, and too little. */
     block->position =
         qk__wants_column(&rows->files, QK__POSITION) ? rows->ints[QK__POSITION] : NULL;
     block->bucket = qk__wants_column(&rows->files, QK__BUCKET) ? rows->ints[QK__BUCKET] : NULL;

@@ -8,15 +8,15 @@
 #include "capture/discover.h"
 #include "paths/part_names.h"
 
-enum { MAX_DEPTH = 4 }; /* of folders in that of a head */
+enum { MAX_DEPTH = 4 }; /* of folders in a head's folder */
 
-/* Hidden files are not meant: some systems put such beside every file. */
+/* Hidden files do not count: some systems put one beside every file. */
 static bool is_parquet_name(const char *name)
 {
     return name[0] != '.' && qk__ends_with(name, ".parquet");
 }
 
-/* Rows in a folder of a head's folder would be left out without a word. */
+/* Rows in a folder of a head's folder would be left out silently. */
 static qk_status see_name(const char *dir, int depth, const char *name, qk__names *files,
                           qk_error *err)
 {

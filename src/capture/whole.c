@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether what a finished capture lists is there. */
+/* Whether all that a finished capture lists is there. */
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>

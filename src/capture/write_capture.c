@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing a capture: one folder per head (of packed ones: per layer and kind), then card and
- * manifest. */
+/* Writes a capture: one folder per head (packed: per layer and kind), then card and manifest. */
 #include "capture/capture_writer.h"
 
 #include <assert.h>
@@ -28,7 +27,7 @@ struct qk_head_writer {
     qk__parquet_writer *file; /* its own, or that of `packed` */
     qk__packed_file *packed;  /* the file that it shares; NULL: none */
     qk__buffer valid;         /* of sliding_window and example_id, for the rows being added */
-    int64_t *numbers;         /* column `head` for them */
+    int64_t *numbers;         /* column `head` for these rows */
     size_t capacity;          /* of numbers */
 };
 
@@ -148,7 +147,7 @@ static int compare_records(const void *a, const void *b)
     return qk__head_compare(((const qk__head_record *)a)->id, ((const qk__head_record *)b)->id);
 }
 
-/* Drops heads of which nothing was kept; a head begun and not finished is an error. */
+/* Drops heads without rows; a head begun and not finished is an error. */
 static qk_status settle_records(qk_capture_writer *writer, qk_error *err)
 {
     size_t kept = 0;
@@ -335,7 +334,7 @@ static qk_status number_rows(qk_head_writer *head, size_t rows, qk_error *err)
     return QK_OK;
 }
 
-/* Which windows are no nulls. */
+/* Marks the windows that are no nulls. */
 static qk_status mark_nulls(qk_head_writer *head, const qk_block *block, qk_error *err)
 {
     QK_TRY(qk__buffer_reserve(&head->valid, block->rows, err));
@@ -362,7 +361,7 @@ qk_status qk_head_writer_add(qk_head_writer *head, const qk_block *block,
     values[count++].i64 = block->example;
     values[count++].i64 = block->position;
     values[count++].f32 = block->f32;
-    /* With no window at all every row is null, and any column will do for the values. */
+    /* Without any window every row is null, and any column will do for the values. */
     values[count++] = (qk__field_values){.i64 = block->window ? block->window : block->position,
                                          .valid = head->valid.data};
     values[count].strings = token_str;
@@ -393,7 +392,7 @@ qk_status qk_head_writer_finish(qk_head_writer **head, qk_error *err)
         end_file(h, true);
         free_head(head);
     }
-    qk_head_writer_abort(head); /* nothing, where it is finished */
+    qk_head_writer_abort(head); /* does nothing where it is finished */
     return status;
 }
 
@@ -409,7 +408,7 @@ void qk_head_writer_abort(qk_head_writer **head)
         qk__parquet_writer_abort(&h->file);
     if (h->capture) {
         if (h->folder)
-            rmdir(h->folder); /* stays if anything is in it */
+            rmdir(h->folder); /* stays unless it is empty */
         end_file(h, false);
     }
     free_head(head);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The Parquet files of a capture that is written: names and columns. */
+/* The Parquet files of a new capture: names and columns. */
 #include <stdlib.h>
 
 #include "base/error.h"
