@@ -83,7 +83,7 @@ def analyze(
         strict = False
             fail where the group size is a guess, or does not fit the heads or capture.json
         allow_missing = False
-            leave out heads that are not there, and query heads without their key head
+            leave out missing heads, and query heads without their key head
     Heads and rows:
         layers
             only these layers (such as 3, [0, 2] or "0,2,5-9"; None: all)
@@ -129,7 +129,7 @@ def analyze(
             published: signs of vectors and sliding window as in the original tool ('exact' or
             'published')
         max_pairs = 65536
-            largest number of pairs in a cell: of more, N are drawn; 0: no limit (0 to 1e+15)
+            most pairs in a cell: where there are more, N are drawn; 0: no limit (0 to 1e+15)
         bucket_width
             tokens per bin of head_distance.csv (0.001 to 1000000000000 tokens; None: the buckets')
         ks_alpha = 0.01
@@ -206,7 +206,7 @@ def pca(
         strict = False
             fail where the group size is a guess, or does not fit the heads or capture.json
         allow_missing = False
-            leave out heads that are not there, and query heads without their key head
+            leave out missing heads, and query heads without their key head
     Heads and rows:
         layers
             only these layers (such as 3, [0, 2] or "0,2,5-9"; None: all)
@@ -302,7 +302,7 @@ def rotate(
         strict = False
             fail where the group size is a guess, or does not fit the heads or capture.json
         allow_missing = False
-            leave out heads that are not there, and query heads without their key head
+            leave out missing heads, and query heads without their key head
     Heads and rows:
         layers
             only these layers (such as 3, [0, 2] or "0,2,5-9"; None: all)
@@ -392,7 +392,7 @@ def plasticity(
         strict = False
             fail where the group size is a guess, or does not fit the heads or capture.json
         allow_missing = False
-            leave out heads that are not there, and query heads without their key head
+            leave out missing heads, and query heads without their key head
     Heads and rows:
         layers
             only these layers (such as 3, [0, 2] or "0,2,5-9"; None: all)
@@ -418,7 +418,7 @@ def plasticity(
             published: signs of vectors and sliding window as in the original tool ('exact' or
             'published')
         max_pairs = 65536
-            largest number of pairs in a cell: of more, N are drawn; 0: no limit (0 to 1e+15)
+            most pairs in a cell: where there are more, N are drawn; 0: no limit (0 to 1e+15)
         bucket_width
             tokens per bin of head_distance.csv (0.001 to 1000000000000 tokens; None: the buckets')
         ks_alpha = 0.01
@@ -484,7 +484,7 @@ def attention(
         strict = False
             fail where the group size is a guess, or does not fit the heads or capture.json
         allow_missing = False
-            leave out heads that are not there, and query heads without their key head
+            leave out missing heads, and query heads without their key head
     Heads and rows:
         layers
             only these layers (such as 3, [0, 2] or "0,2,5-9"; None: all)
@@ -613,7 +613,7 @@ def compare(
 
     Intervals:
         ci = 95.0
-            level of the intervals; those of tables must be of it (1 to below 100)
+            level of the intervals; the tables' intervals must have it, too (1 to below 100)
     Comparison:
         any_length = False
             test changes and compare categories also where texts of A and B differ in length by more
@@ -622,26 +622,24 @@ def compare(
         output
             folder for the tables
         force = False
-            replace a comparison of others in output; compare tables that were edited, with a
+            replace another comparison in output; also compare tables that were edited, with a
             warning
         html = True
-            False: tables alone: neither figures nor compare.html
+            False: only tables: neither figures nor compare.html
     Figures:
         format = 'svg'
-            pictures beside the SVG that each figure is: png, pdf or both (by rsvg-convert) ('png'
-            or 'svg' or 'pdf')
+            pictures beside each SVG: png, pdf or both (by rsvg-convert) ('png' or 'svg' or 'pdf')
         theme = 'paper'
             colours and fonts of the figures ('paper' or 'screen' or 'dark')
         width
-            page width in millimetres, e.g. 85mm or 170mm for a column or two of a journal: laid out
-            for it, with type of the same size; a PNG then has 300 dots an inch (60 to 400 mm; None:
-            each figure's own)
+            page width, e.g. 85mm or 170mm for one or two columns of a journal; type keeps its size,
+            and a PNG has 300 dots an inch (60 to 400 mm; None: each figure's own)
         no_title = False
-            no heading: the caption of a paper says it
+            no heading, for a paper whose caption says it
         no_legend = False
-            no legend: the caption of a paper says it
+            no legend, for a paper whose caption says it
         symbols = False
-            labels and legends have symbols in place of words, where there are some: r_q, AP
+            symbols instead of words in labels and legends, where there are any: r_q, AP
     Running:
         threads
             number of threads; results do not depend on it (1 to 4096; None: all processors)
@@ -774,9 +772,10 @@ def ablate(
         capture
             capture of the model after RoPE, of other texts, for --what direction
         screen
-            of --groups each, only heads of groups whose loss changed in output, an earlier ablation
+            with --groups each, only heads of groups whose loss changed in output, an earlier
+            ablation
         suffix
-            change the last N rows of each text alone (2 to 1073741824 rows; None: all rows)
+            change only the last N rows of each text (2 to 1073741824 rows; None: all rows)
         layers
             of these layers (such as 3, [0, 2] or "0,2,5-9"; None: all)
         heads
@@ -788,12 +787,12 @@ def ablate(
         draws = 20
             random groups beside each group (0 to 1000)
         seed = 0
-            of random groups and shuffles (0 to 2147483647)
+            seed of random groups and shuffles (0 to 2147483647)
         ci = 95.0
             level of the intervals (1 to below 100)
     Running:
         memory = 2048
-            run as many changes at once as this takes (1 to 1073741824 MiB)
+            memory for changes that run at once (1 to 1073741824 MiB)
         dry_run = False
             say what would be run, and how long it takes
         threads
@@ -861,12 +860,12 @@ def study(
             say which models would be computed, and why; write nothing
     Figures:
         figures = True
-            False: tables alone: neither figures nor report
+            False: only tables: neither figures nor report
         html = True
             False: figures without report.html
         format
-            pictures beside the SVG that each figure is: png, pdf or both (by rsvg-convert) (None:
-            the study's, else svg)
+            pictures beside each SVG: png, pdf or both (by rsvg-convert) (None: the study's, else
+            svg)
         theme
             colours and fonts: paper, screen or dark (None: the study's, else paper)
         width
@@ -877,7 +876,7 @@ def study(
         no_legend = False
             figures without legends
         symbols = False
-            symbols in place of words in the labels of figures
+            symbols instead of words in the labels of figures
     Input:
         local_root
             folder to look for datasets in, before the cache

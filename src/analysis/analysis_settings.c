@@ -51,7 +51,7 @@ static const qk_setting ROWS[] = {
      .help = "fail where the group size is a guess, or does not fit the heads or capture.json",
      .section = "Input", .commands = CAPTURES},
     {"allow-missing", QK_SETTING_FLAG, AT(allow_missing),
-     .help = "leave out heads that are not there, and query heads without their key head",
+     .help = "leave out missing heads, and query heads without their key head",
      .section = "Input", .commands = ALL},
     {"layers", QK_SETTING_LIST, AT(layers), .value = "LIST", .help = "only these layers",
      .unset = "all", .section = "Heads and rows", .commands = EVERY, .yaml = "data.layers",

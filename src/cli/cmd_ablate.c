@@ -203,13 +203,12 @@ const cli_command cmd_ablate = {
     .description =
         "Runs a model over texts, and once more for each change of each attention head: the "
         "head is removed; its queries and keys are not rotated, so that it knows no position "
-        "(freeze); or it gets the mean profile of its attention over distance, so that it "
-        "knows nothing but position (profile); and others. Says how much loss rises (nats a "
-        "token), with intervals over texts, and writes tables into DIR.\n\n"
-        "MODEL and TEXT are as for qkscope capture. Heads are changed one by one; --groups "
-        "changes several together, and random ones beside them.\n\n"
-        "A run that was stopped goes on when the same command is given again; --dry-run says "
-        "beforehand how long it takes.",
+        "(freeze); or it gets the mean profile of its attention over distance, so that it knows "
+        "nothing but position (profile); and others. Says by how much the loss rises (nats a "
+        "token), with intervals over texts, and writes tables into DIR.\n\nMODEL and TEXT are "
+        "as for qkscope capture. Heads are changed one by one; --groups changes several "
+        "together, and random ones beside them.\n\nThe same command continues a run that was "
+        "stopped; --dry-run says beforehand how long it takes.",
     .usual = "output force tolerance what groups results suffix layers heads dry-run model "
              "text max-texts max-length threads json help",
     .examples =

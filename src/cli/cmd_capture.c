@@ -18,7 +18,7 @@ typedef struct request {
 static const qk_setting ROWS[] = {
     QK_SETTING_PART(request, settings, qk_recorder_settings_table),
     CLI_SHARD(request, NULL),
-    CLI_CONFIG(request, "settings in YAML, as the original tool has them"),
+    CLI_CONFIG(request, "settings in YAML, as for the original tool"),
     QK_SETTING_PART(request, common, cli_common_table),
 };
 
@@ -254,14 +254,13 @@ const cli_command cmd_capture = {
     .usage = "--model MODEL --text TEXT... -o DIR [options]",
     .description =
         "Runs a model over texts and writes the queries and keys of its attention heads into "
-        "DIR: about 8,000 rows of each head, or --rows.\n\nMODEL is a folder with "
-        "config.json, *.safetensors and tokenizer.json, a GGUF file, or org/name of a model "
-        "on the Hugging Face Hub.\n\nTEXT is a file (one text), a .jsonl file (one text a "
-        "line; .json also a list), a .parquet, .csv or .tsv file (one text a row), or a folder "
-        "of such files, or org/texts, a "
-        "dataset of texts on the Hub; or repeat:64x4:8:1, 8 texts that are made, of 64 "
-        "random tokens four times, by seed 1, which show heads that look for what came "
-        "before.\n\nA run that was stopped goes on when the same command is given again.",
+        "DIR: about 8,000 rows of each head, or --rows.\n\nMODEL is a folder with config.json, "
+        "*.safetensors and tokenizer.json, a GGUF file, or org/name of a model on the Hugging "
+        "Face Hub.\n\nTEXT is a file (one text), a .jsonl file (one text a line; .json also a "
+        "list), a .parquet, .csv or .tsv file (one text a row), or a folder of such files, or "
+        "org/texts, a dataset of texts on the Hub. repeat:64x4:8:1 makes 8 texts: 64 random "
+        "tokens repeated four times, drawn with seed 1. They show heads that look for earlier "
+        "copies.\n\nThe same command continues a run that was stopped.",
     .usual = "output force model text max-texts max-length long rows sampler layers heads "
              "stage threads quiet json help",
     .examples = "qkscope capture -m examples/kjv-tiny/step-2004 -t "

@@ -245,11 +245,12 @@ const cli_command cmd_explain = {
     .group = "Look",
     .summary = "what a number, or a word, means, and which values are typical",
     .usage = "[NAME] [options]",
-    .description = "Says what a number of the tables means: its unit and range, how to read "
-                   "it, which table it is in, where its method is described, and, of some, "
-                   "typical values. NAME is a column, such as bias_strength, a table, such as "
-                   "rotated.csv, or a word that the program says, such as plasticity. Without "
-                   "a name, all tables and their columns are listed.",
+    .description =
+        "Says what a number of the tables means: its unit and range, how to read it, "
+        "which table it is in, where its method is described, and for some numbers "
+        "typical values. NAME is a column, such as bias_strength, a table, such as "
+        "rotated.csv, or a word that the program says, such as plasticity. Without a "
+        "name, all tables and their columns are listed.",
     .examples = "qkscope explain bias_strength\n"
                 "qkscope explain plasticity\n"
                 "qkscope explain heads.csv\n",

@@ -21,8 +21,8 @@ typedef struct request {
 
 static const qk_setting ROWS[] = {
     {"where", QK_SETTING_TEXT, QK_SETTING_AT(request, query.where), .value = "CONDITION",
-     .help = "heads of which this holds: \"category = 'mixed' and abs(r_k) >= 0.5\"",
-     .unset = "all", .section = "Heads"},
+     .help = "heads that meet this: \"category = 'mixed' and abs(r_k) >= 0.5\"", .unset = "all",
+     .section = "Heads"},
     {"heads", QK_SETTING_HEADS, QK_SETTING_AT(request, query.heads), .value = "L:H,...",
      .help = "of these query heads: 2:1,14-23:*, 5 (of every layer), @FILE", .unset = "all",
      .section = "Heads"},
@@ -38,7 +38,7 @@ static const qk_setting ROWS[] = {
          "heads",
      .section = "Heads"},
     {"force", QK_SETTING_FLAG, QK_SETTING_AT(request, query.force),
-     .help = "also from tables that are incomplete or were changed", .section = "Heads"},
+     .help = "also read tables that are incomplete or were changed", .section = "Heads"},
     {"columns", QK_SETTING_TEXT, QK_SETTING_AT(request, query.columns), .value = "A,B,...",
      .help = "columns of heads.csv, qk.csv, rotated.csv, head_metrics.csv, stages.csv, "
              "attention.csv, ablation_heads.csv",
@@ -192,23 +192,19 @@ const cli_command cmd_heads = {
     .summary = "a list of heads, by a condition",
     .usage = "RESULTS [RESULTS] [options]",
     .description =
-        "Lists the heads of which a condition holds, a row each, with their numbers from the "
-        "tables. RESULTS is the output folder of pca, rotate, plasticity, attention, "
-        "analyze, compare-stages, ablate or study.\n\nA condition is one of SQL, over columns: "
-        "\"category = 'mixed' and abs(r_k) >= 0.5\". == and != are = and <>; a text stands in "
-        "single quotes; probability is "
-        "category_probability; a comparison with an empty field does not hold. 'qkscope "
-        "explain' lists the columns there "
-        "are, docs/sql.md says more.\n\nOf two folders, of one "
-        "model each, a row has both: a.r_q is of the first, b.r_q of the second, diff.r_q "
-        "the second less the first. --columns r_q is a.r_q and b.r_q.\n\nWith --by key a row "
-        "is a key head, which is "
-        "what a cache of keys and values holds: q_heads of its group_size query heads meet the "
-        "condition, and r_q_min, r_q_mean and r_q_max are over these.\n\nNumbers are "
-        "rounded, except as CSV and JSON. A list is what --heads takes, as it is or as @FILE "
-        "(docs/sql.md#lists-of-heads). Results that are not complete, or were changed, are "
-        "refused unless "
-        "--force is given.",
+        "Lists the heads that meet a condition, a row each, with their numbers from the tables. "
+        "RESULTS is the output folder of pca, rotate, plasticity, attention, analyze, "
+        "compare-stages, ablate or study.\n\nA condition is SQL over columns: \"category = "
+        "'mixed' and abs(r_k) >= 0.5\". == and != are = and <>; a text stands in single quotes; "
+        "probability is category_probability; a comparison with an empty field does not hold. "
+        "'qkscope explain' lists the columns there are, docs/sql.md says more.\n\nWith two "
+        "folders of one model each, a row has both: a.r_q is from the first, b.r_q from the "
+        "second, diff.r_q the second less the first. --columns r_q is a.r_q and b.r_q.\n\nWith "
+        "--by key a row is a key head, which is what a cache of keys and values holds: q_heads "
+        "of its group_size query heads meet the condition, and r_q_min, r_q_mean and r_q_max "
+        "are over these.\n\nNumbers are rounded, except as CSV and JSON. A list is what --heads "
+        "takes, as it is or as @FILE (docs/sql.md#lists-of-heads). Results that are not "
+        "complete, or were changed, are refused unless --force is given.",
     .examples =
         "qkscope heads results\n"
         "qkscope heads results --where \"category == 'position-dominated' and probability >= "

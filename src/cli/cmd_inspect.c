@@ -22,36 +22,36 @@ typedef struct request {
 
 static const qk_setting ROWS[] = {
     {"heads", QK_SETTING_FLAG, QK_SETTING_AT(request, heads),
-     .help = "print a line for each head, too", .section = "Of a capture"},
+     .help = "print a line for each head, too", .section = "Captures"},
     {"model", QK_SETTING_FLAG, QK_SETTING_AT(request, model),
      .help = "org/name is a model; not given: a dataset, or else a model", .section = "Input"},
     QK_SETTING_PART(request, settings, qk_inspect_settings_table),
     {"length", QK_SETTING_INTEGER, QK_SETTING_AT(request, run.length), .min = 1, .max = 1e12,
      .value = "N", .unit = "tokens", .help = "say what texts of N tokens cost",
-     .unset = "as many as the model takes", .section = "Of a model"},
+     .unset = "as many as the model takes", .section = "Models"},
     {"texts", QK_SETTING_INTEGER, QK_SETTING_AT(request, run.texts), .min = 1, .max = 1e9,
-     .number = 1, .value = "N", .unit = "texts", .help = "so many of them",
-     .section = "Of a model"},
+     .number = 1, .value = "N", .unit = "texts", .help = "number of such texts",
+     .section = "Models"},
     {"max-length", QK_SETTING_INTEGER, QK_SETTING_AT(request, run.max_length), .min = 1,
      .max = 1e9, .value = "N", .unit = "tokens",
      .help = "split texts into windows of N tokens, as capture does",
-     .unset = "what the model was made for", .section = "Of a model"},
+     .unset = "what the model was made for", .section = "Models"},
     {"rows", QK_SETTING_INTEGER, QK_SETTING_AT(request, run.rows), .min = 1, .max = 1e15,
      .value = "N", .unit = "rows", .help = "rows of each head and kind, as in capture",
-     .unset = "8000", .section = "Of a model"},
+     .unset = "8000", .section = "Models"},
     {"keep", QK_SETTING_TEXT, QK_SETTING_AT(request, run.keep), .value = "WHAT",
-     .help = "say what a capture takes on disk that keeps rows, moments, rows,moments, "
-             "moments,reservoir=N or moments,first=K",
-     .unset = "not said", .section = "Of a model"},
+     .help =
+         "say what a capture that keeps rows, moments, rows,moments, moments,reservoir=N or "
+         "moments,first=K takes on disk",
+     .unset = "not said", .section = "Models"},
     {"groups", QK_SETTING_INTEGER, QK_SETTING_AT(request, run.groups), .max = QK_MOST_GROUPS,
      .number = 16, .value = "N", .unit = "groups",
-     .help = "moments of N groups of texts, 0 = all texts together", .section = "Of a model"},
+     .help = "moments of N groups of texts, 0 = all texts together", .section = "Models"},
     {"buckets", QK_SETTING_INTEGER, QK_SETTING_AT(request, run.buckets), .min = 1, .max = 1e6,
      .number = 16, .value = "N", .unit = "buckets",
-     .help = "moments of queries in N buckets of positions", .section = "Of a model"},
+     .help = "moments of queries in N buckets of positions", .section = "Models"},
     {"no-measure", QK_SETTING_FLAG, QK_SETTING_AT(request, run.no_measure),
-     .help = "do not run the first layer to say how long a capture takes",
-     .section = "Of a model"},
+     .help = "do not run the first layer to say how long a capture takes", .section = "Models"},
     QK_SETTING_PART(request, common, cli_common_table),
 };
 
@@ -208,17 +208,14 @@ const cli_command cmd_inspect = {
     .description =
         "Says what a capture holds: heads, group size, rows, dimension, positions, buckets, "
         "examples, sliding windows, what is kept in place of rows, and how the files store "
-        "them. " CLI_CAPTURE_IS " Nothing is fetched: what is not in the "
-        "cache is not looked at. Of a single Parquet file it shows columns, encodings and "
-        "sizes. Integer columns are "
-        "read in full; vectors are not.\n\nOf a model (a folder with config.json, a GGUF file, "
-        "or org/name) it shows the heads, RoPE and windows, what qkscope capture would keep, "
-        "and what --texts texts of --length tokens cost; with --keep, what a capture of them "
-        "takes on disk. config.json is enough for all of that. Where the weights are there, "
-        "small captures "
-        "of the first layer are made in TMPDIR and removed, which takes about five seconds, to "
-        "say how long a "
-        "capture takes; --no-measure leaves that out.",
+        "them. " CLI_CAPTURE_IS " Nothing is fetched: what is not in the cache is not looked "
+        "at. For a single Parquet file it shows columns, encodings and sizes. Integer columns "
+        "are read in full; vectors are not.\n\nFor a model (a folder with config.json, a GGUF "
+        "file, or org/name) it shows the heads, RoPE and windows, what qkscope capture would "
+        "keep, and what --texts texts of --length tokens cost; with --keep, what a capture of "
+        "them takes on disk. config.json is enough for all of that. Where the weights are "
+        "there, small captures of the first layer are made in TMPDIR and removed, which takes "
+        "about five seconds, to say how long a capture takes; --no-measure leaves that out.",
     .usual =
         "heads model length texts max-length rows keep groups no-measure threads json help",
     .examples = "qkscope inspect examples/kjv-tiny-capture --heads\n"

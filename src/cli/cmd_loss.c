@@ -132,19 +132,15 @@ const cli_command cmd_loss = {
     .group = CLI_MORE,
     .summary = "how well a model predicts texts: loss and perplexity",
     .usage = "--model MODEL --text TEXT... [options]",
-    .description = "Runs a model over texts and says how well each token is predicted by those "
-                   "before it: the "
-                   "mean of -ln of its probability (loss, in nats) and its exponential "
-                   "(perplexity), over all tokens, "
-                   "by position and by text. A text's first token has no loss; with a "
-                   "tokenizer that puts a BOS token "
-                   "before texts, that is the one.\n\nMODEL is a folder with config.json, "
-                   "*.safetensors and "
-                   "tokenizer.json, a GGUF file, or org/name of a model on the Hugging Face "
-                   "Hub.\n\nTEXT is "
-                   "as for qkscope capture. Texts of more than --max-length tokens are split "
-                   "into windows, each "
-                   "with positions from 0.",
+    .description =
+        "Runs a model over texts and says how well each token is predicted by those "
+        "before it: the mean of -ln of its probability (loss, in nats) and its "
+        "exponential (perplexity), over all tokens, by position and by text. A "
+        "text's first token has no loss: the BOS token, where the tokenizer puts one "
+        "before texts.\n\nMODEL is a folder with config.json, *.safetensors and "
+        "tokenizer.json, a GGUF file, or org/name of a model on the Hugging Face "
+        "Hub.\n\nTEXT is as for qkscope capture. Texts of more than --max-length "
+        "tokens are split into windows, each with positions from 0.",
     .usual = "model text dtype max-texts max-length long threads json help",
     .examples =
         "qkscope loss -m examples/kjv-tiny/step-2004 -t examples/kjv-tiny/passages.jsonl\n"

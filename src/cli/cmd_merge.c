@@ -117,20 +117,15 @@ const cli_command cmd_merge = {
     .usage = "DIR [options], or A B C... -o DIR",
     .description =
         "Several processes may share a capture (--shard I/N, srun, sbatch --array, mpirun). "
-        "Each "
-        "leaves its parts in DIR, and the last one puts them together. Where it could not, "
-        "merge DIR "
-        "does when all parts are there; else it names the first one that is missing, with exit "
-        "code "
-        "3.\n\nmerge A B C... -o DIR makes one capture of shards that lie in folders "
-        "of their own. It has the bytes that one process would have made. Of few texts one "
-        "shard may have all: its folder is the finished capture. Folders of "
-        "different runs are refused.\n\nOf results of analyses, each of other layers or heads "
-        "of one "
-        "capture (--layers, --heads), merge A B C... -o DIR joins the tables: those that one "
-        "run "
-        "would have written. The same head in two folders, and runs with different settings, "
-        "are refused.",
+        "Each leaves its parts in DIR, and the last one puts them together. Where it could not, "
+        "merge DIR puts them together when all are there; else it names the first missing part, "
+        "with exit code 3.\n\nmerge A B C... -o DIR makes one capture of shards that lie in "
+        "folders of their own. It has the bytes that one process would have made. With few "
+        "texts one shard may have them all: its folder is the finished capture. Folders of "
+        "different runs are refused.\n\nmerge A B C... -o DIR also joins the tables of "
+        "analyses, each of different layers or heads of one capture (--layers, --heads), into "
+        "the tables of a single run. The same head in two folders, and runs with different "
+        "settings, are refused.",
     .examples = "qkscope merge part-0 part-1 part-2 -o capture\n"
                 "qkscope merge layers-0 layers-1 -o results\n",
     .table = &TABLE,

@@ -277,12 +277,11 @@ const cli_command cmd_scatter = {
     .description =
         "Draws queries (blue) and keys (red) of chosen heads on two axes, light early in the "
         "context and dark late. --basis chooses the axes: components of their PCA, a and b of "
-        "the rotation model, or what is left (complement: many small "
-        "panels). --basis attention shows what heads attend to in one text, of which "
-        "the capture has every row.\n\n" CLI_CAPTURE_IS
-        "\n\nWrites pictures into DIR, with the script and the "
-        "numbers of each, and a note on what it shows. Called as "
-        "pca-visualize or rotate-visualize it takes the options of the original tools.",
+        "the rotation model, or what is left (complement: many small panels). --basis attention "
+        "shows what heads attend to in one text; the capture must have every row of it.\n\n" CLI_CAPTURE_IS
+        "\n\nWrites pictures into DIR, with the numbers of each and a note on what it shows. "
+        "Called as pca-visualize or rotate-visualize it takes the options of the original "
+        "tools.",
     .usual = "output title format collage basis kind max-points heads layers max-samples "
              "random seed theme width json help",
     .examples =

@@ -12,10 +12,10 @@ typedef struct request {
 
 static const qk_setting ROWS[] = {
     {"seconds", QK_SETTING_REAL, QK_SETTING_AT(request, query.seconds), .min = 0, .max = 1e9,
-     .value = "S", .help = "that the statement may take", .number = QK_SQL_SECONDS,
+     .value = "S", .help = "seconds that the statement may take", .number = QK_SQL_SECONDS,
      .section = "Statement"},
     {"force", QK_SETTING_FLAG, QK_SETTING_AT(request, query.force),
-     .help = "also of tables that are incomplete or were changed", .section = "Statement"},
+     .help = "also read tables that are incomplete or were changed", .section = "Statement"},
     {"format", QK_SETTING_CHOICE, QK_SETTING_AT(request, format), .words = cli_row_formats,
      .help = "how the rows are printed; longtable: LaTeX over several pages",
      .section = "Output"},
@@ -71,18 +71,16 @@ const cli_command cmd_sql = {
     .group = "Look",
     .summary = "what a SELECT finds in the tables",
     .usage = "RESULTS [RESULTS ...] [\"SELECT ...\"] [options]",
-    .description = "Runs one SELECT, in the language of SQLite, on the tables of a folder of "
-                   "results, of a study, a comparison or an "
-                   "ablation; without one it lists the tables and columns that are "
-                   "there.\n\nheads.csv is the table heads, and so on; an "
-                   "empty field is NULL. head_numbers has a row a head with every number of a "
-                   "head; models has the models. Beside "
-                   "SQLite's functions there are median(x), quantile(x, p), corr(x, y), "
-                   "slope(x, y) and sd(x). Of several folders the "
-                   "rows are in the same tables, and those of each alone in a.heads, b.heads, "
-                   "...\n\nNothing is written or changed. "
-                   "Numbers are rounded, except as CSV and JSON. docs/sql.md has ten questions "
-                   "and their SELECTs.",
+    .description =
+        "Runs one SELECT, in the language of SQLite, on the tables of a folder of "
+        "results, of a study, a comparison or an ablation; without one it lists the "
+        "tables and columns that are there.\n\nheads.csv is the table heads, and so "
+        "on; an empty field is NULL. head_numbers has a row a head with every number "
+        "of a head; models has the models. Beside SQLite's functions there are "
+        "median(x), quantile(x, p), corr(x, y), slope(x, y) and sd(x). With several "
+        "folders the tables have the rows of all; a.heads, b.heads, ... have those "
+        "of each.\n\nNothing is written or changed. Numbers are rounded, except as "
+        "CSV and JSON. docs/sql.md has ten questions and their SELECTs.",
     .examples =
         "qkscope sql results\n"
         "qkscope sql results \"select category, count(*), avg(r_k) from head_numbers group by "

@@ -205,11 +205,11 @@ const cli_command cmd_study = {
     .summary = "many models or checkpoints, from captures to the report",
     .usage = "STUDY.yaml -o DIR [options]",
     .description =
-        "Analyses every model that a study file lists, and writes joint tables, all figures "
-        "and report.html into DIR.\n\nSTUDY.yaml lists the models and where their captures "
-        "lie; docs/howto/published.md#studies says what else it may hold.\n\nWhat did not "
-        "change since the last "
-        "run is not computed again, so the same command goes on with a run that was stopped.",
+        "Analyses every model that a study file lists, and writes joint tables, all figures and "
+        "report.html into DIR.\n\nSTUDY.yaml lists the models and where their captures lie; "
+        "docs/howto/published.md#studies says what else it may hold.\n\nWhat did not change "
+        "since the last run is not computed again, so the same command continues a run that was "
+        "stopped.",
     .usual = "output force dry-run no-figures no-html format theme width local-root offline "
              "threads json help",
     .examples = "qkscope study study.yaml -o study --dry-run\n"

@@ -81,7 +81,7 @@ static void print_commands(FILE *out, bool all)
         fprintf(out, "  %-15s %s\n", (*c)->name, (*c)->summary);
     }
     if (all)
-        fprintf(out, "\nOf the Python package:\n  calibrate, export, hf, push\n");
+        fprintf(out, "\nIn the Python package:\n  calibrate, export, hf, push\n");
 }
 
 static void print_help(FILE *out, bool all)

@@ -14,7 +14,7 @@ typedef struct request {
 static const qk_setting ROWS[] = {
     QK_SETTING_PART(request, settings, qk_analysis_settings_table),
     {"complement", QK_SETTING_FLAG, QK_SETTING_AT(request, complement),
-     .help = "write complement.csv: the planes of what is left, and how they turn",
+     .help = "write complement.csv: the planes of the remaining space, and how they turn",
      .section = "Rotation", .commands = "rotate analyze"},
     CLI_CONFIG(request, "settings in YAML; options given here override it"),
     QK_SETTING_PART(request, common, cli_common_table),

@@ -17,7 +17,8 @@ static const qk_setting ROWS[] = {
      .section = "Input", .commands = ""},
     {"ci", QK_SETTING_PERCENT, AT(ci), .number = 95, .min = 1, .max = 99.999999,
      .value = "PERCENT", .unit = "percent",
-     .help = "level of the intervals; those of tables must be of it", .section = "Intervals"},
+     .help = "level of the intervals; the tables' intervals must have it, too",
+     .section = "Intervals"},
     {"any-length", QK_SETTING_FLAG, AT(any_length),
      .help = "test changes and compare categories also where texts of A and B differ in length "
              "by more than a tenth",
@@ -25,11 +26,11 @@ static const qk_setting ROWS[] = {
     {"output", QK_SETTING_PATH, AT(output), .letter = 'o', .value = "DIR",
      .help = "folder for the tables", .section = "Output"},
     {"force", QK_SETTING_FLAG, AT(force),
-     .help = "replace a comparison of others in DIR; compare tables that were edited, with a "
+     .help = "replace another comparison in DIR; also compare tables that were edited, with a "
              "warning",
      .section = "Output"},
     {"html", QK_SETTING_FLAG, AT(html), .number = true, .off = "no-html",
-     .off_help = "tables alone: neither figures nor compare.html", .section = "Output"},
+     .off_help = "only tables: neither figures nor compare.html", .section = "Output"},
     QK_SETTING_PART(qk_compare_settings, figures, qk__figure_settings_table),
     QK__THREADS_ROW(qk_compare_settings, NULL, .yaml = NULL),
 };

@@ -17,25 +17,25 @@ static const qk_word THEMES[] = {
 static const qk_setting ROWS[] = {
     {"format", QK_SETTING_SET, QK_SETTING_AT(qk_figure_settings, formats),
      .number = QK_FIGURE_SVG, .words = qk__figure_formats, .value = "LIST",
-     .help = "pictures beside the SVG that each figure is: png, pdf or both (by rsvg-convert)",
+     .help = "pictures beside each SVG: png, pdf or both (by rsvg-convert)",
      .section = "Figures", .yaml = "figures.formats"},
     {"theme", QK_SETTING_CHOICE, QK_SETTING_AT(qk_figure_settings, theme),
      .number = QK_THEME_PAPER, .words = THEMES, .help = "colours and fonts of the figures",
      .section = "Figures", .yaml = "figures.theme"},
     {"width", QK_SETTING_INTEGER, QK_SETTING_AT(qk_figure_settings, width), .min = 60,
      .max = 400, .value = "MM", .unit = "mm",
-     .help = "page width in millimetres, e.g. 85mm or 170mm for a column or two of a journal: "
-             "laid out for it, with type of the same size; a PNG then has 300 dots an inch",
+     .help = "page width, e.g. 85mm or 170mm for one or two columns of a journal; type keeps "
+             "its size, and a PNG has 300 dots an inch",
      .unset = "each figure's own", .section = "Figures", .yaml = "figures.width",
      .traits = QK_SETTING_ZERO_IS_NULL},
     {"no-title", QK_SETTING_FLAG, QK_SETTING_AT(qk_figure_settings, no_title),
-     .help = "no heading: the caption of a paper says it", .section = "Figures",
+     .help = "no heading, for a paper whose caption says it", .section = "Figures",
      .yaml = "figures.no_title"},
     {"no-legend", QK_SETTING_FLAG, QK_SETTING_AT(qk_figure_settings, no_legend),
-     .help = "no legend: the caption of a paper says it", .section = "Figures",
+     .help = "no legend, for a paper whose caption says it", .section = "Figures",
      .yaml = "figures.no_legend"},
     {"symbols", QK_SETTING_FLAG, QK_SETTING_AT(qk_figure_settings, symbols),
-     .help = "labels and legends have symbols in place of words, where there are some: r_q, AP",
+     .help = "symbols instead of words in labels and legends, where there are any: r_q, AP",
      .section = "Figures", .yaml = "figures.symbols"},
 };
 

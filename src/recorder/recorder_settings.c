@@ -102,14 +102,14 @@ static const qk_setting ROWS[] = {
      .section = "Rows", .commands = CAPTURE, .yaml = "capture.sampler.type",
      .manifest = "sampler.type", .traits = QK_SETTING_ANY_CASE},
     {"base-rate", QK_SETTING_REAL, AT(sampler.base_rate), .min = 1e-9, .max = 1e9, .value = "R",
-     .help = "in place of --rows: positions kept in a bucket, on average; log_uniform, unless "
-             "--sampler is given",
+     .help = "instead of --rows: positions kept in a bucket, on average; with log_uniform, "
+             "unless --sampler is given",
      .unset = "chosen by --rows", .section = "Rows", .commands = CAPTURE,
      .yaml = "capture.sampler.base_rate", .manifest = "sampler.base_rate"},
     {"bucket", QK_SETTING_INTEGER, AT(sampler.min_bucket_size), .min = 1,
      .max = 1099511627776.0 /* 2^40 */, .value = "N", .unit = "tokens",
-     .help = "tokens in a bucket; of log_uniform, in the smallest one",
-     .unset = "1/16 of the longest text; of log_uniform, and beside --base-rate, 128",
+     .help = "tokens in a bucket; with log_uniform, in the smallest bucket",
+     .unset = "1/16 of the longest text; 128 with log_uniform or --base-rate",
      .section = "Rows", .commands = CAPTURE, .yaml = "capture.min_bucket_size",
      .manifest = "sampler.bucket_size"},
     {"max-rows", QK_SETTING_INTEGER, AT(sampler.max_rows), .min = 1, .max = 1e15, .value = "N",
@@ -117,16 +117,18 @@ static const qk_setting ROWS[] = {
      .section = "Rows", .commands = CAPTURE, .yaml = "capture.max_rows_per_batch",
      .manifest = "sampler.max_rows"},
     {"keep", QK_SETTING_TEXT, AT(keep), .value = "WHAT",
-     .help = "rows; moments: sums, whose size does not grow with the texts, enough for pca and "
-             "rotate; moments,reservoir=N: and N rows of each text and bucket, for plasticity; "
-             "moments,first=K: and sums of positions below K apart, for --from-position K; or "
-             "rows,moments. Sums are of all positions, unless a sampler is given. With any of "
-             "them attention: sums over every row of what heads attend to",
+     .help =
+         "what is kept: rows; moments: sums whose size does not grow with the texts, enough "
+         "for pca and rotate; moments,reservoir=N: sums, and N rows of each text and "
+         "bucket, for plasticity; moments,first=K: sums, those of positions below K apart, "
+         "for --from-position K; or rows,moments. Sums are over all positions, unless a "
+         "sampler is given. With any of these, attention: sums over every row of what heads "
+         "attend to",
      .unset = "rows,attention; of a configuration file of the original tool, rows",
      .section = "Rows", .commands = CAPTURE},
     {"groups", QK_SETTING_INTEGER, AT(groups), .number = 16, .max = QK_MOST_GROUPS,
      .value = "G",
-     .help = "of sums: those of G groups of texts, for confidence intervals: 0, or 2 to 64",
+     .help = "keep sums of G groups of texts, for confidence intervals: 0, or 2 to 64",
      .section = "Rows", .commands = CAPTURE},
     {"layers", QK_SETTING_LIST, AT(layers), .value = "LIST", .help = "layers to keep",
      .unset = "all", .section = "Heads", .commands = CAPTURE, .yaml = "capture.layers",

@@ -73,7 +73,7 @@ static const qk_setting PLASTICITY_ROWS[] = {
      .manifest = "plasticity.convention"},
     {"max-pairs", QK_SETTING_INTEGER, AT(max_pairs), .number = 65536, .min = 0, .max = 1e15,
      .value = "N",
-     .help = "largest number of pairs in a cell: of more, N are drawn; 0: no limit",
+     .help = "most pairs in a cell: where there are more, N are drawn; 0: no limit",
      .section = "Plasticity", .commands = PLASTICITY, .yaml = "plasticity.max_pairs",
      .manifest = "plasticity.max_pairs"},
     {"bucket-width", QK_SETTING_REAL, AT(bucket_width), .min = 1e-3, .max = 1e12, .value = "W",
