@@ -247,8 +247,8 @@ static qk_status check_no_tables(const char *output, qk_error *err)
         QK_TRY(qk__path_in(&path, output, qk__ablation_tables[i], err));
         if (qk__is_there(path.text))
             return qk__fail(err, QK_ERR_EXISTS,
-                            "%s holds %s, and no manifest.json says of which ablation: give "
-                            "another folder, or --force to replace it",
+                            "%s holds %s, without a manifest.json that says which ablation it "
+                            "is of: give another folder, or --force to replace it",
                             output, qk__ablation_tables[i]);
     }
     return QK_OK;

@@ -164,11 +164,12 @@ static qk_status check_grid(const qk__ablation *a, const qk__grid *grid, qk_erro
         grid->heads[QK_KEY] == (size_t)facts->num_k_heads &&
         grid->dim == (size_t)facts->head_dim)
         return QK_OK;
-    return qk__fail(err, QK_ERR_INCONSISTENT,
-                    "%s has %zu layers of %zu query and %zu key heads of %zu values, and the "
-                    "model other ones: is it a capture of this model?",
-                    a->settings->capture, grid->layers, grid->heads[QK_QUERY],
-                    grid->heads[QK_KEY], grid->dim);
+    return qk__fail(
+        err, QK_ERR_INCONSISTENT,
+        "%s has %zu layers of %zu query and %zu key heads of %zu values, unlike the "
+        "model: is it a capture of this model?",
+        a->settings->capture, grid->layers, grid->heads[QK_QUERY], grid->heads[QK_KEY],
+        grid->dim);
 }
 
 static int compare_prints(const void *a, const void *b)
@@ -180,7 +181,7 @@ static int compare_prints(const void *a, const void *b)
 static void tell_unknown(const qk__ablation *a, const char *what)
 {
     qk__tell_notice(&a->recorder.context, QK_NOTICE_WARNING,
-                    "%s does not say of which %s is not checked", a->settings->capture, what);
+                    "%s does not name its %s is not checked", a->settings->capture, what);
 }
 
 /* No tested text may be in the capture, by checksums of their tokens. */
@@ -203,7 +204,7 @@ static qk_status check_texts(const qk__ablation *a, const qk__text_ids *ids, qk_
             first = shared++ == 0 ? i : first;
     free(prints);
     if (told < ids->count || told == 0)
-        tell_unknown(a, "texts it is: that they are others than those tested");
+        tell_unknown(a, "texts: whether they differ from the tested texts");
     return shared == 0 ? QK_OK
                        : qk__fail(err, QK_ERR_INCONSISTENT,
                                   "%s is of %zu of the %zu texts that are tested (the first is "
@@ -232,7 +233,7 @@ static qk_status check_source(const qk__ablation *a, const qk_capture_info *info
                         "give it with --model-name",
                         folder, info->model, r->model_name);
     if (!*info->model_fingerprint && !*info->model)
-        tell_unknown(a, "model it is: that it is the one tested");
+        tell_unknown(a, "model: whether it is the tested model");
     return check_texts(a, ids, err);
 }
 

@@ -224,10 +224,11 @@ static qk_status check_owner(qk__run *run, const char *found, qk_error *err)
     if (run->settings->force)
         return QK_OK;
     if (!before->runs)
-        return found
-                   ? REFUSE(run, err,
-                            "holds %s, and no manifest.json says of which capture it is", found)
-                   : QK_OK;
+        return found ? REFUSE(
+                           run, err,
+                           "holds %s, without a manifest.json that says which capture it is of",
+                           found)
+                     : QK_OK;
     for (size_t i = 0; i < json_array_size(before->runs); i++)
         QK_TRY(keep_run(run, json_array_get(before->runs, i), err));
     for (size_t i = 0; i < json_array_size(before->runs); i++)

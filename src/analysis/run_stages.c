@@ -68,9 +68,8 @@ static qk_status check_manifests(const stages *c, qk_error *err)
     if (!qk_capture_get_info(c->run.capture)->has_manifest)
         return qk__fail(
             err, QK_ERR_NOT_FOUND,
-            "%s has no capture.json, of which rope_frequencies and the model's name "
-            "are needed: put the file back, or copy that of another capture of this "
-            "model after RoPE",
+            "%s has no capture.json, whose rope_frequencies and model's name are needed: put "
+            "the file back, or copy that of another capture of this model after RoPE",
             after_path);
     if (!qk_capture_get_info(c->before.capture)->has_manifest && !c->run.settings->model_name)
         return qk__fail(err, QK_ERR_NOT_FOUND,

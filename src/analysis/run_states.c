@@ -45,8 +45,8 @@ static qk_status check_first(const qk__run *run, qk_error *err)
             qk_capture_path(run->capture), kept_of(run), first, first);
     return qk__fail(
         err, QK_ERR_ARGUMENT,
-        "%s: keeps %s, and not those of first positions apart: leave --from-position "
-        "out, or capture again with --keep %s",
+        "%s: keeps %s, with those of first positions among them: leave --from-position out, or "
+        "capture again with --keep %s",
         qk_capture_path(run->capture), kept_of(run),
         from <= QK_MOST_FIRST ? "moments,first=K" : "rows");
 }
@@ -174,7 +174,7 @@ static qk_status check_capture(const qk__run *run, const qk__state_layer *layer,
     if (!*is || !*of || strcmp(is, of) == 0)
         return QK_OK;
     return qk__fail(err, QK_ERR_INCONSISTENT,
-                    "%s: these are sums of another capture than capture.json tells of: fetch "
+                    "%s: these sums are of another capture than that of capture.json: fetch "
                     "both again, or capture again",
                     layer->path);
 }

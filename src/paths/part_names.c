@@ -50,7 +50,7 @@ static qk_status fail_missing(const part *p, long number, qk_error *err)
 {
     return qk__fail(err, QK_ERR_NOT_FOUND,
                     "%.*s%0*ld-of-%0*ld%s: this part is not there, but %s is: fetch it again; "
-                    "if what is there is all, rename it",
+                    "if nothing is missing, rename it",
                     p->stem, p->path, p->digits, number, p->digits, p->count, p->ending,
                     qk__file_name(p->path));
 }

@@ -23,7 +23,7 @@ qk_status qk__block_fail(const qk_sink *sink, int64_t number, const char *why, q
     qk__block_name(number, name);
     return qk__fail(err, QK_ERR_MALFORMED,
                     "%s/%s: this block of the unfinished run is damaged: remove it and run the "
-                    "command again, of shards the one that made it%s%s%s",
+                    "command again; with shards, the shard that made it%s%s%s",
                     sink->units, name, why ? " (" : "", why ? why : "", why ? ")" : "");
 }
 

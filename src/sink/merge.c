@@ -34,9 +34,9 @@ static qk_status fail_no_pieces(const char *folder, qk_error *err)
 {
     if (qk__holds_captures(folder))
         return qk__fail(err, QK_ERR_EXISTS,
-                        "%s: a finished capture: there is nothing to merge. Of few texts one "
-                        "shard has all: its folder is the capture. Texts of several captures "
-                        "come together by capturing them in one run",
+                        "%s: a finished capture: there is nothing to merge. With few texts one "
+                        "shard has them all: its folder is the capture. Texts of several "
+                        "captures come together by capturing them in one run",
                         folder);
     return qk__fail(err, QK_ERR_NOT_FOUND,
                     "%s: no pieces of a capture, which 'qkscope capture --shard I/N' leaves in "

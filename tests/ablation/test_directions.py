@@ -154,9 +154,9 @@ def test_a_capture_of_another_model(qkscope, capture, elsewhere, tmp_path):
     lines = (unknown / "examples.csv").read_text().splitlines()
     (unknown / "examples.csv").write_text("".join(line.rpartition(",")[0] + "\n" for line in lines))
     assert "is of step-20, not of step-2004" in ablate(qkscope, tmp_path, *words, unknown, expect=1).err
-    assert "does not say of which texts it is" in ablate(qkscope, tmp_path, *words, unknown, "--model-name", "step-20", out="2").err
+    assert "does not name its texts" in ablate(qkscope, tmp_path, *words, unknown, "--model-name", "step-20", out="2").err
     nameless = retold(elsewhere, tmp_path / "nameless", run=None, model=None)
-    assert "does not say of which model it is" in ablate(qkscope, tmp_path, *words, nameless, out="3").err
+    assert "does not name its model" in ablate(qkscope, tmp_path, *words, nameless, out="3").err
     assert not any((tmp_path / out / "ablation.csv").exists() for out in ("named", "unknown"))
 
 

@@ -114,7 +114,7 @@ def test_sums_of_another_capture(qkscope, tmp_path, folder, keep):
     qkscope("analyze", tmp_path / "20", "-o", tmp_path / "before", "-q", expect=0)
     shutil.copy(tmp_path / "2004" / folder / "l00.safetensors", tmp_path / "20" / folder)
     said = qkscope("analyze", tmp_path / "20", "-o", tmp_path / "out")
-    assert said.code != 0 and f"{folder}/l00.safetensors: these are sums of another capture" in said.err
+    assert said.code != 0 and f"{folder}/l00.safetensors: these sums are of another capture" in said.err
 
 
 def test_what_is_damaged(qkscope, capture, tmp_path):
