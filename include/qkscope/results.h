@@ -168,6 +168,7 @@ typedef struct qk_head_query {
     int by_key; /* not 0: a row a key head, of the query heads that the condition keeps: q_heads are kept, group_size
                          there are; a number x is x_min, x_mean and x_max over those kept. Of one folder */
     bool force; /* also of tables that were changed, or are not complete */
+    bool sentence; /* a column `sentence` at the end: a query head of one folder in words */
 } qk_head_query;
 
 /* One of two folders; "" where it does not tell. */

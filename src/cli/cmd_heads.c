@@ -171,6 +171,8 @@ static int run_heads(cli_call *call)
         cli_note_idle(call, "a format of columns", true, COLUMNS);
         r->query.columns = r->query.other ? "layer,q_head" : "model,layer,q_head";
     }
+    r->query.sentence = !r->query.columns && (r->common.json || r->format == CLI_AS_JSON ||
+                                              (r->format == CLI_AS_TABLE && !r->common.quiet));
     qk_columns *columns;
     qk_error err;
     printed p = {.request = r, .call = call};

@@ -103,7 +103,7 @@ typedef struct printed {
 
 /* ---- tables for eyes -------------------------------------------------------------------- */
 
-enum { GAP = 2, NO_LIMIT = 1 << 30 };
+enum { GAP = 2, NO_LIMIT = 1 << 30, FEW_ROWS = 6 };
 
 /* Among real numbers in one format the smallest, the largest and the nearest to 0 are the widest. */
 static int width_of(const printed *p, size_t i)
@@ -183,13 +183,32 @@ static void name_others(const printed *p, int room)
         cli_print("\na wider terminal, --columns, or --format csv has these\n");
 }
 
-static int print_within(const printed *p, int room)
+/* Of few heads the sentences stand before the table, which has no room for them. */
+static void print_sentences(printed *p, int room)
 {
-    choose(p, room);
-    for (size_t row = 0; row <= p->rows && p->rows > 0; row++)
-        print_row(p, row);
-    if (p->rows > 0)
-        name_others(p, room);
+    const shown *last = p->count > 0 ? &p->shown[p->count - 1] : NULL;
+    if (!last || strcmp(last->info->name, "sentence") != 0)
+        return;
+    bool any = false;
+    p->count--;
+    for (size_t i = 0; i < p->rows && p->rows <= FEW_ROWS && last->texts; i++)
+        if (last->texts[i] && *last->texts[i]) {
+            cli_print_wrapped(last->texts[i], 0, room);
+            cli_print("\n");
+            any = true;
+        }
+    cli_print(any ? "\n" : "");
+}
+
+static int print_within(const printed *all, int room)
+{
+    printed p = *all;
+    print_sentences(&p, room);
+    choose(&p, room);
+    for (size_t row = 0; row <= p.rows && p.rows > 0; row++)
+        print_row(&p, row);
+    if (p.rows > 0)
+        name_others(&p, room);
     return EXIT_CODE_OK;
 }
 

@@ -3,7 +3,6 @@
  * which version, and which warnings. */
 #include "report/manifests.h"
 
-#include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,24 +68,6 @@ static json_t *add_warning(json_t *warnings, const char *text, const char *model
     return warnings;
 }
 
-/* Runs that do not classify heads have no thresholds. */
-static void add_thresholds(qk__manifests *p, const json_t *run)
-{
-    const json_t *pca = json_object_get(json_object_get(run, "settings"), "pca");
-    const json_t *low = json_object_get(pca, "taxonomy_low");
-    const json_t *high = json_object_get(pca, "taxonomy_high");
-    if (!json_is_number(low) || !json_is_number(high))
-        return;
-    bool same = p->low == json_number_value(low) && p->high == json_number_value(high);
-    if (p->classified && !same)
-        p->low = p->high = NAN;
-    else if (!p->classified) {
-        p->low = json_number_value(low);
-        p->high = json_number_value(high);
-    }
-    p->classified = true;
-}
-
 static void add_failures(qk__manifests *p, const json_t *run, const char *model)
 {
     size_t i;
@@ -117,7 +98,6 @@ static void add_run(qk__manifests *p, const json_t *run, const char *label)
             p->warnings = add_warning(p->warnings, json_string_value(warning), model);
     }
     add_failures(p, run, model);
-    add_thresholds(p, run);
     p->failed_heads += json_integer_value(json_object_get(run, "heads_without_numbers"));
     p->heads_with_files += json_integer_value(json_object_get(run, "heads"));
 }
@@ -171,11 +151,8 @@ static qk_status add_models(qk__manifests *p, const char *study, const json_t *m
 qk_status qk__manifests_read(const char *folder, qk__manifests *manifests, qk_error *err)
 {
     qk__manifest manifest;
-    *manifests = (qk__manifests){.runs = json_array(),
-                                 .warnings = json_object(),
-                                 .failures = json_array(),
-                                 .low = NAN,
-                                 .high = NAN};
+    *manifests = (qk__manifests){
+        .runs = json_array(), .warnings = json_object(), .failures = json_array()};
     QK_TRY(qk__manifest_read(&manifest, folder, err));
     qk_status status =
         manifest.is_study

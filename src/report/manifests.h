@@ -18,8 +18,6 @@ typedef struct qk__manifests {
     int64_t failed_heads;     /* heads that could not be read or analysed */
     int64_t heads_with_files; /* heads in the files of these runs; 0: no manifest says */
     json_t *failures;         /* [{"model", "head"}], as far as manifests name them */
-    double low, high; /* thresholds of the categories; NaN: no run says, or they differ */
-    bool classified;  /* whether a run named thresholds */
 } qk__manifests;
 
 /* A folder without manifests, or with others, gives empty lists. */

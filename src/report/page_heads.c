@@ -33,6 +33,7 @@ static qk_status put_columns(qk__store *tables, qk__buffer *sql, qk_error *err)
         if (qk__fields[f].use != QK__LISTED &&
             qk__store_has(tables, "main", qk__fields[f].file))
             QK_TRY(put_field(&qk__fields[f], sql, err));
+    QK_TRY(qk__put_sentence(tables, "main", "'{head}'", true, sql, err));
     return qk__buffer_printf(sql, err, " FROM head_numbers ORDER BY head_id");
 }
 

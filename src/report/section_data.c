@@ -71,6 +71,23 @@ static json_t *categories_of(const qk__page_heads *heads)
     return list;
 }
 
+/* Each sentence once, and which is whose; -1: none. */
+static json_t *put_sentences(json_t *root, const qk__page_heads *heads)
+{
+    const char *const *own = qk_columns_texts(heads->rows, "sentence");
+    json_t *list = json_array(), *which = json_array();
+    for (size_t i = 0; i < heads->found.count; i++) {
+        size_t k = 0, count = json_array_size(list);
+        const char *text = own && own[i] ? own[i] : "";
+        while (k < count && strcmp(json_string_value(json_array_get(list, k)), text) != 0)
+            k++;
+        if (k == count && *text)
+            list = qk__json_append(list, qk__clean_text(text));
+        which = qk__json_append(which, json_integer(*text ? (json_int_t)k : -1));
+    }
+    return qk__json_set(qk__json_set(root, "sentences", list), "sentence", which);
+}
+
 /* A float has more digits than the page shows, in fewer bytes; NaN where a head has no number. */
 static bool fits_float(double value)
 {
@@ -186,19 +203,21 @@ static json_t *heads(const qk__report *report)
     static const char *const IDS[] = {"layer", "q_head", "k_head"};
     const qk__results *results = report->results;
     const char *categories[QK_NUM_CATEGORIES];
+    double limits[2];
+    qk__category_limits(report->tables, "main", limits);
     for (int c = 0; c < QK_NUM_CATEGORIES; c++)
         categories[c] = qk_category_name((qk_category)c);
-    json_t *root =
-        json_pack("{s:b, s:[o,o], s:o, s:o, s:o, s:o}", "checkpoints", results->checkpoints,
-                  "thresholds", qk__json_number(report->manifests.low),
-                  qk__json_number(report->manifests.high), "models", models(report), "families",
-                  text_list(results->families, results->num_families), "phases",
-                  text_list(results->phases, results->num_phases), "categories",
-                  text_list(categories, QK_NUM_CATEGORIES));
+    json_t *root = json_pack("{s:b, s:[o,o], s:o, s:o, s:o, s:o}", "checkpoints",
+                             results->checkpoints, "thresholds", qk__json_number(limits[0]),
+                             qk__json_number(limits[1]), "models", models(report), "families",
+                             text_list(results->families, results->num_families), "phases",
+                             text_list(results->phases, results->num_phases), "categories",
+                             text_list(categories, QK_NUM_CATEGORIES));
     root = qk__json_set(root, "model", models_of_heads(report));
     for (size_t i = 0; i < sizeof IDS / sizeof *IDS; i++)
         root = qk__json_set(root, IDS[i], ids(&report->heads, IDS[i]));
     root = qk__json_set(root, "category", categories_of(&report->heads));
+    root = put_sentences(root, &report->heads);
     return qk__json_set(root, "fields", fields(&report->heads));
 }
 

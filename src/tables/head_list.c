@@ -42,7 +42,7 @@ typedef struct head_list {
     const char *from;
     list_column *columns; /* those to list, then those that condition and order read */
     size_t count, listed, capacity;
-    size_t heads;
+    size_t heads, models;
 } head_list;
 
 /* ---- names of columns ------------------------------------------------------------------- */
@@ -322,6 +322,7 @@ static qk_status choose_columns(head_list *l, qk_error *err)
     QK_TRY(qk__sql_number(l->store, &models, err,
                           "SELECT count(DISTINCT model) FROM \"%w\".head_ids",
                           l->query->other ? "a" : "main"));
+    l->models = (size_t)models;
     for (size_t i = 0; i < l->count; i++)
         if (!usual || i >= l->listed)
             QK_TRY(need_column(l, &l->columns[i], err));
@@ -399,6 +400,11 @@ static qk_status add_query_heads(const head_list *l, qk__buffer *sql, qk_error *
                                  is_text(l->columns[i].column) ? "%scoalesce(%s, '') AS \"%s\""
                                                                : "%s%s AS \"%s\"",
                                  i > 0 ? ", " : "", l->columns[i].from, l->columns[i].name));
+    if (l->query->sentence && !l->query->by_key && !l->query->other)
+        QK_TRY(qk__put_sentence(l->store, "main",
+                                l->models > 1 ? "model || ' L' || layer || 'H' || q_head"
+                                              : "'L' || layer || 'H' || q_head",
+                                false, sql, err));
     QK_TRY(add_conditions(l, sql, err));
     return l->query->by_key
                ? QK_OK

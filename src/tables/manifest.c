@@ -3,6 +3,7 @@
  * table. */
 #include "tables/manifest.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -328,6 +329,32 @@ qk_text_lengths qk__manifest_lengths(const qk__manifest *manifest, const char *m
             lengths = own;
     }
     return qk__lengths_of_json(lengths);
+}
+
+/* Runs that do not classify heads have no thresholds. */
+static void add_limits(const json_t *run, double limits[2], bool *found)
+{
+    const json_t *pca = json_object_get(json_object_get(run, "settings"), "pca");
+    const json_t *low = json_object_get(pca, "taxonomy_low");
+    const json_t *high = json_object_get(pca, "taxonomy_high");
+    if (!json_is_number(low) || !json_is_number(high))
+        return;
+    const double own[] = {json_number_value(low), json_number_value(high)};
+    const bool same = limits[0] == own[0] && limits[1] == own[1];
+    for (int i = 0; i < 2; i++)
+        limits[i] = same || !*found ? own[i] : NAN;
+    *found = true;
+}
+
+void qk__manifest_limits(const qk__manifest *manifest, double limits[2], bool *found)
+{
+    size_t i;
+    const json_t *run;
+    add_limits(manifest->root, limits, found); /* of a study */
+    json_array_foreach(manifest->runs, i, run)
+    {
+        add_limits(run, limits, found);
+    }
 }
 
 int qk__manifest_query_heads(const qk__manifest *manifest)

@@ -64,6 +64,8 @@ bool qk__same_capture(const json_t *run, const json_t *other, const char **file)
 int qk__manifest_layers(const qk__manifest *manifest, const char *model);
 /* Lengths of the texts of a model, by its last run that has them. */
 qk_text_lengths qk__manifest_lengths(const qk__manifest *manifest, const char *model);
+/* Thresholds of the categories, low and high, where none are found yet; NaN where others were found. */
+void qk__manifest_limits(const qk__manifest *manifest, double limits[2], bool *found);
 /* Query heads of an ablation's model, in all layers; 0: not known. */
 int qk__manifest_query_heads(const qk__manifest *manifest);
 

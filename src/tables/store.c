@@ -27,6 +27,7 @@ static qk_status configure(qk__store *t, qk_error *err)
     sqlite3_db_config(t->db, SQLITE_DBCONFIG_DEFENSIVE, 1, &off);
     qk__sql_guard(t);
     QK_TRY(qk__store_do(t, err, "PRAGMA temp_store = MEMORY"));
+    QK_TRY(qk__sentence_function(t, err));
     return qk__sql_functions(t, err);
 }
 

@@ -3,7 +3,7 @@
  * statements, table_folder.c finds files, layout.c defines tables and columns, fill_csv.c reads files, fill_sums.c
  * sums some while it reads them, fill_scores.c reads a file with unknown columns, fill_ablated.c asks manifests,
  * fill_heads.c makes tables from others, result_rows.c makes columns of the rows that a statement returns,
- * aggregates.c has the functions that SQLite lacks, category_texts.c finds misspelt categories, head_totals.c
+ * aggregates.c has the functions that SQLite lacks, head_sentence.c puts a head into words, category_texts.c finds misspelt categories, head_totals.c
  * describes the folders of a list of heads, key_heads.c turns a list of query heads into one of key heads. */
 #ifndef QK_TABLES_STORE_H
 #define QK_TABLES_STORE_H
@@ -147,6 +147,7 @@ QK_MUST_CHECK qk_status qk__tell_side(qk__store *store, const char *set, const c
 QK_MUST_CHECK qk_status qk__sql_rows(qk__store *t, sqlite3_stmt *statement, qk_columns **rows,
                                      qk_error *err);
 QK_MUST_CHECK qk_status qk__sql_functions(qk__store *t, qk_error *err);
+QK_MUST_CHECK qk_status qk__sentence_function(qk__store *t, qk_error *err);
 
 /* A named head that `from` does not have is a mistake in the name. */
 QK_MUST_CHECK qk_status qk__need_named_heads(qk__store *store, const char *from,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tables of folders of results as one database in memory (SQLite): what comes after a run asks it in SQL. store.c leads: it opens
- * them; sql.c runs statements, store_put.c takes rows of callers.
+ * them; sql.c runs statements, store_put.c takes rows of callers, head_sentence.c
+ * puts a head into words.
  *
  *     qk__store *tables;
  *     status = qk__store_open(&tables, &context, err);
@@ -30,6 +31,8 @@
 
 #include <qkscope/common.h>
 #include <qkscope/results.h>
+
+#include "base/buffer.h"
 
 typedef struct qk__store qk__store;
 
@@ -71,6 +74,13 @@ QK_MUST_CHECK qk_status qk__store_expect(qk__store *tables, const char *sql, qk_
  * is wrong, with the place; QK_ERR_UNSUPPORTED: it needs more than that. */
 QK_MUST_CHECK qk_status qk__store_query(qk__store *tables, const char *sql, double seconds,
                                         qk_columns **rows, qk_error *err);
+
+/* Appends to a SELECT from the head_numbers of a set ", ... AS sentence": what a head is, in words; empty where nothing is known.
+ * head: what it is called, in SQL. gaps: "{r_k}" stands for a number. */
+QK_MUST_CHECK qk_status qk__put_sentence(qk__store *tables, const char *set, const char *head,
+                                         bool gaps, qk__buffer *sql, qk_error *err);
+/* Thresholds of the categories in a set; NaN: no manifest says, or they differ. */
+void qk__category_limits(const qk__store *tables, const char *set, double limits[2]);
 
 /* Whether there is a table of this file ("qk.csv") in a folder of this name. */
 bool qk__store_has(const qk__store *tables, const char *name, const char *file);

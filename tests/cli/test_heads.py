@@ -214,6 +214,39 @@ def test_named_heads(qkscope, results, tables):
     assert qkscope("heads", results, "--heads", "4:1").out.endswith("\n1 of 20 heads\n")
 
 
+def test_the_sentence_of_a_head(qkscope, results, later, study, tables, tmp_path):
+    """Before the table of few heads, and in JSON: what is known of it, by the thresholds of names and categories."""
+    def follow(value, high=0.7):
+        return f"follow position{'' if abs(value) >= high else ' in part'}" if abs(value) >= 0.3 else "do not follow position"
+    for folder, high in ((results, 0.7), (later, 0.75)):
+        listed = json.loads(qkscope("heads", folder, "--json", expect=0).out)
+        lengths = listed["lengths"].split(", positions")[0]
+        for head in listed["heads"]:
+            sure = f"probability {head['category_probability']:.2f}" if head.get("category_probability") is not None else "its probability is not known"
+            assert head["sentence"] == (
+                f"L{head['layer']}H{head['q_head']}: its keys {follow(head['r_k'], high)} (r_k {head['r_k']:.2f}), its queries "
+                f"{follow(head['r_q'], high)} (r_q {head['r_q']:.2f}); category {head['category']}, {sure}, {lengths}.")
+    folder = shutil.copytree(results, tmp_path / "results", ignore=shutil.ignore_patterns("manifest.json"))
+    numbers = {"2:1": (12.34, 0.36, 0.1, 0.8, 1.0), "0:3": (1234, 0.0123, 0.7, 0.9, 1.0), "1:0": (31, 0.2, 0.1, 0.2, 0.05), "1:1": (0.5, 0.2, 0.1, 0.2, 1)}
+    model = read(results / "heads.csv")[0]["model"]
+    lines = [f"{model},{at.replace(':', ',')},{tables[tuple(map(int, at.split(':')))]['k_head']},{','.join(map(str, row))}"
+             for at, row in numbers.items()]
+    (folder / "attention.csv").write_text("\n".join(
+        ["model,layer,q_head,k_head,mean_distance,sink_mass,previous_mass,near_mass,information", *lines]))
+    said = qkscope("heads", folder, "--heads", ",".join(numbers), expect=0).out.split("\n")
+    ways = {"0:3": "to the previous token (mean distance 1230 tokens), leaves 0.01", "1:0": "evenly (mean distance 31 tokens), leaves 0.20",
+            "1:1": "widely (mean distance 0.5 tokens), leaves 0.20", "2:1": "locally (mean distance 12.3 tokens), leaves 0.36"}
+    for line, (at, way) in zip(said, ways.items()):
+        assert line.startswith(f"L{at.replace(':', 'H')} attends {way} on the first token; its keys ") and line.endswith(", texts of unknown length.")
+    assert said[4] == "" and said[5].startswith("layer  q_head") and "sentence" not in said[5]
+    for options in (["--top", 7], ["--heads", "2:1", "-q"], ["--heads", "2:1", "--columns", "r_q"], ["--heads", "2:1", "--format", "csv"]):
+        assert "follow position" not in qkscope("heads", folder, *options, expect=0).out
+    assert {line.partition(" L2H1: ")[0] for line in qkscope("heads", study, "--heads", "2:1").out.split("\n")[:2]} == {"a", "org/b"}
+    (tmp_path / "results" / "heads.csv").unlink()
+    (tmp_path / "results" / "qk.csv").unlink()
+    assert qkscope("heads", folder, "--heads", "2:2", expect=0).out.startswith("layer") # nothing of it is known
+
+
 def test_many_models(qkscope, study, tables):
     mixed = [at for at, head in tables.items() if head["category"] == "mixed"]
     found = rows(qkscope, study, "--where", "category == 'mixed'")

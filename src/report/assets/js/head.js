@@ -177,33 +177,12 @@ function cutPicture({ image, name, cut }) {
 const numberIn = (name, head) => (COLUMNS.has(name) ? COLUMNS.get(name).values[head] : NaN);
 const twoPlaces = (value) => value.toFixed(2).replace("-", "−");
 
-// What it attends to, by the thresholds of the names of heads; nothing where attention was not measured.
-function attendsTo(head) {
-  const distance = numberIn("mean_distance", head), sink = numberIn("sink_mass", head);
-  if (Number.isNaN(distance) || Number.isNaN(sink)) return "";
-  const way = numberIn("previous_mass", head) > 0.4 ? "to the previous token"
-    : numberIn("near_mass", head) > 0.5 ? "locally" : numberIn("information", head) < 0.1 ? "evenly" : "widely";
-  return `attends ${way} (mean distance ${tickText(distance)} tokens), leaves ${twoPlaces(sink)} on the first token`;
-}
-
-// How far its keys and queries follow position, by the thresholds of the categories.
-function followsPosition(head) {
-  const [low, high] = (RAW.thresholds || []).every(Number.isFinite) ? RAW.thresholds : [0.3, 0.7];
-  return [["keys", "r_k"], ["queries", "r_q"]].filter(([, name]) => !Number.isNaN(numberIn(name, head))).map(([side, name]) => {
-    const r = numberIn(name, head), size = Math.abs(r);
-    const how = size >= high ? "follow position" : size >= low ? "follow position in part" : "do not follow position";
-    return `its ${side} ${how} (${name} ${twoPlaces(r)})`;
-  }).join(", ");
-}
-
-// What the head is, how sure, and at which length of texts. name: "" where its title stands before the sentence.
+// The sentence of C, with the numbers of the head. name: "" where its title stands before the sentence.
 function sentenceOf(head, name) {
-  const column = COLUMNS.get("category"), kind = column ? textOf(column, head) : "";
-  const sure = numberIn("category_probability", head), lengths = SAID && SAID.lengths ? SAID.lengths.split(", positions")[0] : "";
-  const category = [kind && `category ${kind}`, kind && (Number.isNaN(sure) ? "its probability is not known" : `probability ${twoPlaces(sure)}`),
-    lengths].filter(Boolean).join(", ");
-  const parts = [attendsTo(head), followsPosition(head), category].filter(Boolean);
-  return parts.length ? `${name}${attendsTo(head) ? " " : ": "}${parts.join("; ")}. ` : name ? "" : " ";
+  const form = RAW.sentences && RAW.sentences[RAW.sentence[head]];
+  if (!form) return name ? "" : " ";
+  const value = (column) => numberIn(column, head);
+  return form.replace(/\{(\w+)\}/g, (_, gap) => (gap === "head" ? name : gap === "mean_distance" ? tickText(value(gap)) : twoPlaces(value(gap)))) + " ";
 }
 
 function whatIs(head, name) {
