@@ -326,6 +326,41 @@ static void print_latex_number(const char *text)
         cli_print(*text ? "$%s$" : "--", text);
 }
 
+/* A symbol of the schema, "μ_q α_k": an index is one character. */
+static void print_symbol(const char *symbol)
+{
+    static const char *const SIGNS[] = {"α",    "\\alpha", "β",       "\\beta", "μ",
+                                        "\\mu", "ω",       "\\omega", "²",      "^2"};
+    cli_print("$");
+    while (*symbol) {
+        const size_t letters = strspn(symbol, "ABCDEFGHIJKLMNOPQRSTUVWXYZ");
+        size_t i = 0, signs = sizeof SIGNS / sizeof *SIGNS;
+        while (i < signs && strncmp(symbol, SIGNS[i], strlen(SIGNS[i])) != 0)
+            i += 2;
+        if (letters > 1)
+            cli_print("\\mathrm{%.*s}", (int)letters, symbol);
+        else if (i < signs)
+            cli_print("%s", SIGNS[i + 1]);
+        else
+            cli_print("%.1s", symbol);
+        symbol += letters > 1 ? letters : i < signs ? strlen(SIGNS[i]) : 1;
+    }
+    cli_print("$");
+}
+
+/* The symbol of a column; its name where it has none, or another column has the same. */
+static void print_latex_header(const printed *p, size_t i)
+{
+    const char *symbol = p->shown[i].info->symbol;
+    for (size_t k = 0; k < p->count && symbol; k++)
+        if (k != i && p->shown[k].info->symbol && strcmp(symbol, p->shown[k].info->symbol) == 0)
+            symbol = NULL;
+    if (symbol)
+        print_symbol(symbol);
+    else
+        print_escaped(p->shown[i].info->name, LATEX);
+}
+
 static int print_tex(const printed *p, bool pages)
 {
     char text[MAX_CELL];
@@ -339,7 +374,7 @@ static int print_tex(const printed *p, bool pages)
         cli_print(p->shown[i].texts ? "l" : "r");
     cli_print("}\n\\toprule\n");
     for (size_t i = 0; i < p->count; i++) {
-        print_escaped(p->shown[i].info->name, LATEX);
+        print_latex_header(p, i);
         cli_print(i + 1 < p->count ? " & " : " \\\\\n\\midrule\n");
     }
     cli_print(pages ? "\\endhead\n" : "");

@@ -169,7 +169,7 @@ def test_forms(qkscope, results, tables):
     assert length.startswith("% texts of 991.5 tokens (424 to 1024)")
     of = f"% 1 of {len(tables)} heads; "
     assert comment.startswith("% qkscope heads ") and needs == of + "needs \\usepackage{booktabs}"
-    assert lines == ["\\begin{tabular}{rlr}", "\\toprule", "layer & category & r\\_q \\\\", "\\midrule",
+    assert lines == ["\\begin{tabular}{rlr}", "\\toprule", "layer & category & $r_q$ \\\\", "\\midrule",
                      f"${at[0]}$ & mixed & ${r_q}$ \\\\", "\\bottomrule", "\\end{tabular}"]
     _, needs, _, *pages = said["longtable"].splitlines()
     assert needs == of + "needs \\usepackage{booktabs,longtable}"
@@ -177,6 +177,15 @@ def test_forms(qkscope, results, tables):
     assert said["list"] == f"{at[0]}:{at[1]}\n"
     none = qkscope("heads", results, "--where", "layer > 99", "--format", "list", expect=1)
     assert none.out == "" and "no such head" in none.err
+
+
+def test_headers_of_latex_are_symbols(qkscope, results):
+    """The schema's; a name where there is none, and where two columns would look the same."""
+    def headers(*columns):
+        return qkscope("heads", results, "--columns", ",".join(columns), "--format", "latex", expect=0).out.splitlines()[5].removesuffix(r" \\").split(" & ")
+    assert headers("layer", "r_q", "r_q_lo", "r_k", "ev0", "bias_strength", "ap_overall", "omega", "alpha_beta", "omega_r_squared") == [
+        "layer", "$r_q$", r"r\_q\_lo", "$r_k$", r"$\mathrm{EV}_0$", r"$\mu_q \alpha_k$", r"$\mathrm{AP}$", r"$\omega$", r"$\alpha \beta$", "$R^2$"]
+    assert headers("mu_q", "mu_q_a", "mu_k") == [r"mu\_q", r"mu\_q\_a", r"$\mu_k$"]
 
 
 def test_an_interval_is_rounded_as_its_number_is(qkscope, tmp_path):
