@@ -78,6 +78,7 @@ qk__answer qk__ask_mean(qk__findings *findings, const qk__question *question,
     qk__test test = qk__test_units(&units, against, question->kind != QK__MEAN);
     if (share && !units.of_models)
         test = test_distances(work, asked, question->against, test);
+    e = share ? qk__widen_to_test(e, &test) : e;
     qk__answer answer = {.any = true,
                          .outcome = qk__tested(findings, test, units.lean),
                          .where = qk__where(asked, &units)};

@@ -53,11 +53,12 @@ qk__estimate qk__estimate_mean(const double *values, size_t count)
     return e;
 }
 
-static void wilson(qk__estimate *e)
+/* About a share of `count` independent things, not necessarily a whole number of them. */
+static void wilson(qk__estimate *e, double count)
 {
-    double n = (double)e->count, z = NORMAL_975, zz = z * z, share = e->value;
-    double center = (share + zz / (2 * n)) / (1 + zz / n);
-    double half = z / (1 + zz / n) * sqrt(share * (1 - share) / n + zz / (4 * n * n));
+    const double zz = NORMAL_975 * NORMAL_975, share = e->value;
+    const double center = (count * share + zz / 2) / (count + zz);
+    const double half = NORMAL_975 * sqrt(count * share * (1 - share) + zz / 4) / (count + zz);
     e->low = share == 0 ? 0 : center - half;
     e->high = share == 1 ? 1 : center + half;
 }
@@ -68,10 +69,24 @@ qk__estimate qk__estimate_share(const double *shares, size_t count)
     if (!isfinite(e.low))
         return e;
     if (e.low == e.high)
-        wilson(&e);
+        wilson(&e, (double)e.count);
     e.low = fmax(0, e.low);
     e.high = fmin(1, e.high);
     return e;
+}
+
+qk__estimate qk__widen_to_test(qk__estimate share, const qk__test *test)
+{
+    const double as_normal = 1e8; /* degrees of freedom */
+    const double z = qk__student_quantile(1 - test->p / 2, as_normal);
+    const double errors = z / (2 * (share.value - 0.5));
+    qk__estimate careful = share;
+    if (!isfinite(errors) || !isfinite(share.low))
+        return share;
+    wilson(&careful, errors * errors);
+    share.low = fmin(share.low, careful.low);
+    share.high = fmax(share.high, careful.high);
+    return share;
 }
 
 /* z is infinite at 1 and -1. */

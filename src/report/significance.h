@@ -33,6 +33,10 @@ typedef struct qk__test {
     int side; /* 1: the data lie above what they are tested against, -1: below, 0: at it */
 } qk__test;
 
+/* The interval of a share, or the interval that fits its test against 1/2, whichever is wider: Wilson's, of as many independent
+ * things as would have this p. So the interval contains 1/2 wherever p is above 0.05. */
+qk__estimate qk__widen_to_test(qk__estimate share, const qk__test *test);
+
 /* Student's t-test of a mean, from 3 values on. Values without any spread have no t and are tested by their signs. */
 qk__test qk__test_mean(const double *values, size_t count, double against);
 /* The sign test: exact binomial probability of so many values above and so many below; values at `against` do not

@@ -209,6 +209,15 @@ static void intervals(void **state)
     e = qk__estimate_share(all, 4);
     assert_near(e.low, 0.5101091635454027);
     assert_near(e.high, 1);
+    const qk__test at_level = {0.05, 1}, unsure = {0.25, 1}, against = {1, 1}, sure = {1e-6, 1},
+                   none = {NAN, 0};
+    assert_true(fabs(qk__widen_to_test(e, &at_level).low - 0.5) < 1e-7);
+    assert_true(fabs(qk__widen_to_test(e, &unsure).low - 0.25621772393512) < 1e-7);
+    assert_near(qk__widen_to_test(e, &against).low, 0);
+    assert_near(qk__widen_to_test(e, &sure).low, e.low);
+    assert_near(qk__widen_to_test(e, &none).low, e.low);
+    e.value = 0.5;
+    assert_near(qk__widen_to_test(e, &unsure).low, e.low);
     e = qk__estimate_correlation(-0.67, 7);
     assert_near(e.low, -0.9458370398550333);
     assert_near(e.high, 0.1676413977979934);

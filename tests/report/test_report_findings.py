@@ -209,7 +209,7 @@ def test_three_models_that_agree_are_not_proof(findings_of):
         row["bias_strength"] = 1.0
     found = findings_of(**several(3, change))["bias-recent"]
     assert found.verdict == "unsupported"
-    assert "100\u00a0% of heads, mean over models 100\u00a0%, 95 % interval 43.9\u00a0% to " \
+    assert "100\u00a0% of heads, mean over models 100\u00a0%, 95 % interval 25.6\u00a0% to " \
            "100\u00a0%, n = 3 models (72 heads); p = 0.25, corrected" in found.evidence[0]
 
 
