@@ -23,11 +23,8 @@ QK_API int qk_distance_bin(int64_t distance);
  * distances; and rows of positions below QK_FAR_POSITION say nothing about distance. */
 enum { QK_SINK_KEYS = 4, QK_FAR_POSITION = 8 };
 
-/* The largest weight of a row stands at an offset D: those below it are counted one by one. */
-enum { QK_TOP_OFFSETS = 16 };
-
-/* What is summed of a row. The first key among equal ones is the largest. Sums over rows where a row
- * stands for w rows of its text (of a sample, one of each w was drawn) have each term times w. */
+/* What is summed of a row. Sums over rows where a row stands for w rows of its text (of a sample, one of
+ * each w was drawn) have each term times w. */
 typedef enum qk_attention_sum {
     QK_ATTENTION_ROWS,     /* 1 */
     QK_ATTENTION_SINK,     /* a_0 */
@@ -36,12 +33,9 @@ typedef enum qk_attention_sum {
     QK_ATTENTION_PREVIOUS, /* a_(i-1); 0 in row 0, or where it is not seen */
     QK_ATTENTION_NO_KEY,   /* 1 - sum of all a_j */
     QK_ATTENTION_ENTROPY,  /* - sum a_j ln a_j, nats */
-    QK_ATTENTION_SQUARES,  /* sum a_j^2 */
     QK_ATTENTION_VISIBLE,  /* ln of the number of keys seen */
-    QK_ATTENTION_TOP_SINK, /* 1 where key 0 has the largest weight, from row 1 on */
     /* Tokens t: earlier copies of the row's own, t_j = t_i and j < i; and what followed them,
      * t_(j-1) = t_i and 1 <= j <= i. Those that are seen. */
-    QK_ATTENTION_TOKENS,            /* 1 where tokens are known */
     QK_ATTENTION_DUPLICATE_ROWS,    /* 1 where there is such a key */
     QK_ATTENTION_DUPLICATE,         /* their weights */
     QK_ATTENTION_DUPLICATE_UNIFORM, /* their share of the keys that are seen */
@@ -59,12 +53,8 @@ typedef enum qk_attention_sum {
     QK_ATTENTION_FAR_BINS,     /* w m_b */
     /* w in the bin of the largest distance that is seen */
     QK_ATTENTION_LAST_BINS = QK_ATTENTION_FAR_BINS + QK_DISTANCE_BINS,
-    /* 1 for the offset of the largest weight, unless it is key 0 of a later row */
-    QK_ATTENTION_TOP_OFFSETS = QK_ATTENTION_LAST_BINS + QK_DISTANCE_BINS,
-    /* the same, of offsets from 16 on, by bin: the first is bin 5 */
-    QK_ATTENTION_TOP_BINS = QK_ATTENTION_TOP_OFFSETS + QK_TOP_OFFSETS,
     /* the largest score of a key that is seen, as the softmax takes it: scaled and capped */
-    QK_ATTENTION_LOGIT = QK_ATTENTION_TOP_BINS + QK_DISTANCE_BINS - 5,
+    QK_ATTENTION_LOGIT = QK_ATTENTION_LAST_BINS + QK_DISTANCE_BINS,
     QK_ATTENTION_LOGIT_MAX, /* its maximum over the rows: of this one no sum */
     QK_ATTENTION_SUMS
 } qk_attention_sum;

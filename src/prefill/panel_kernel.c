@@ -41,7 +41,6 @@ static inline float flushed(float x)
 #define SAME(x, bits)           (memcmp(&(x), &(bits), sizeof(float)) == 0)
 #define BELOW(x, y)             ((x) < (y))
 #define ANY(mask)               (mask)
-#define CHOOSE(mask, x, y)      ((mask) ? (x) : (y))
 
 #include "prefill/panel_kernel_body.h"
 

@@ -52,19 +52,16 @@ enum {
 typedef struct qk__head_tally {
     float sums[QK_TALLY_SUMS][QK_LANES]; /* of weights, as large as total is */
     float logs[QK_LANES];                /* sum of w log2 w, but of those passed over */
-    float squares[QK_LANES];             /* the same of w^2 */
     float first_scores[QK_SINK_KEYS][QK_LANES];
-    float top_keys[QK_LANES]; /* the first with the largest score; exact up to 2^24 */
 } qk__head_tally;
 
 /* The keys that it meets at once. */
 typedef struct qk__tally_block {
-    float *scores;    /* [keys][lanes] */
-    size_t keys;      /* whole panels */
-    size_t first_key; /* of its text */
-    size_t passed;    /* in the first block QK_SINK_KEYS, else 0 */
-    float ahead;      /* from the first key to the first query */
-    size_t num_sums;  /* of the tally; the others are 0 */
+    float *scores;   /* [keys][lanes] */
+    size_t keys;     /* whole panels */
+    size_t passed;   /* in the first block QK_SINK_KEYS, else 0 */
+    float ahead;     /* from the first key to the first query */
+    size_t num_sums; /* of the tally; the others are 0 */
     const int32_t *query_tokens;
     const int32_t *key_tokens; /* one more stands before them */
     /* Where each panel's weights go, but for those passed over; NULL: nowhere. */

@@ -16,9 +16,8 @@ enum { WIDTH = 8, TILE_ROWS = 4, TILE_VECS = 2 };
 #define ADD_WHERE(sum, x, mask) ((sum) + _mm256_and_ps(x, mask))
 #define SAME(x, bits)                                                                          \
     _mm256_castsi256_ps(_mm256_cmpeq_epi32(_mm256_castps_si256(x), _mm256_set1_epi32(bits)))
-#define BELOW(x, y)        _mm256_cmp_ps(x, y, _CMP_LT_OQ)
-#define ANY(mask)          (_mm256_movemask_ps(mask) != 0)
-#define CHOOSE(mask, x, y) _mm256_blendv_ps(y, x, mask)
+#define BELOW(x, y) _mm256_cmp_ps(x, y, _CMP_LT_OQ)
+#define ANY(mask)   (_mm256_movemask_ps(mask) != 0)
 
 #include "prefill/panel_kernel_body.h"
 

@@ -17,7 +17,6 @@ enum { WIDTH = 16, TILE_ROWS = 8, TILE_VECS = 2 };
 #define SAME(x, bits)           _mm512_cmpeq_epi32_mask(_mm512_castps_si512(x), _mm512_set1_epi32(bits))
 #define BELOW(x, y)             _mm512_cmp_ps_mask(x, y, _CMP_LT_OQ)
 #define ANY(mask)               ((mask) != 0)
-#define CHOOSE(mask, x, y)      _mm512_mask_mov_ps(y, mask, x)
 
 #include "prefill/panel_kernel_body.h"
 

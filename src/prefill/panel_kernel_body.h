@@ -10,7 +10,7 @@
  * - POWER(t): the float whose bits are those of t shifted left by 23
  * - mask: for each lane, yes or no; ANY(m): for one at least
  * - SAME(x, b): where x has the bits of the int32_t b; BELOW(x, y): where x < y
- * - ADD_WHERE(sum, x, m): sum + x where m, else sum; CHOOSE(m, x, y): x where m, else y */
+ * - ADD_WHERE(sum, x, m): sum + x where m, else sum */
 #ifndef QK_PREFILL_PANEL_KERNEL_BODY_H
 #define QK_PREFILL_PANEL_KERNEL_BODY_H
 
@@ -141,7 +141,7 @@ INLINE void raise_top(const float *scores, size_t keys, vec *top)
 /* What is tallied of a block. It takes one chain of each: a power of two takes longer. */
 typedef struct tallied {
     const int32_t *key_tokens;
-    vec tokens, steps, logs, squares, duplicate, induction;
+    vec tokens, steps, logs, duplicate, induction;
     mask copy_before; /* where the key before is a copy of the query's token */
     bool apart;       /* the total has other keys, too: these have sums of their own */
     vec sum[CHAINS];
@@ -168,7 +168,6 @@ INLINE void to_weights(float *scores, size_t from, size_t to, const vec *top, ve
             /* A weight is added in each step from its own to the last. */
             tally->steps = tally->steps + (tally->apart ? tally->sum[c] : sum[c]);
             tally->logs = FMA(weight, log, tally->logs);
-            tally->squares = FMA(weight, weight, tally->squares);
             mask copy = SAME(tally->tokens, tally->key_tokens[k + c]);
             tally->duplicate = ADD_WHERE(tally->duplicate, weight, copy);
             tally->induction = ADD_WHERE(tally->induction, weight, tally->copy_before);
@@ -218,59 +217,15 @@ static void softmax(float *scores, size_t keys, float *top, float *total, float 
 
 /* ---- the same with a tally ---------------------------------------------------------------- */
 
-/* The first key of a panel with the largest score. */
-INLINE void find_top(const float *scores, const vec *top, vec *key)
-{
-    /* From a chain's first to the end of the panel; there is none in chains with 0. */
-    vec most[CHAINS] = {ALL(0.0f), ALL(0.0f), ALL(0.0f), ALL(0.0f)};
-    vec left = ALL((float)QK_LANES), x;
-    for (size_t k = 0; k < QK_LANES; k += CHAINS) {
-#pragma GCC unroll 4
-        for (size_t c = 0; c < CHAINS; c++) {
-            LOAD(x, scores + (k + c) * QK_LANES);
-            x = KEEP_FROM(left, x, *top);
-            most[c] = LARGER(x, most[c]);
-        }
-        left = left - ALL((float)CHAINS);
-    }
-    for (size_t c = 1; c < CHAINS; c++) {
-        x = most[c] - ALL((float)c);
-        most[0] = LARGER(x, most[0]);
-    }
-    *key = ALL((float)QK_LANES) - most[0];
-}
-
-INLINE void raise_top_and_find(const qk__tally_block *block, size_t lane, vec *top,
-                               float *top_keys)
-{
-    vec keys;
-    LOAD(keys, top_keys);
-    for (size_t from = 0; from < block->keys; from += QK_LANES) {
-        vec old_top = *top, key;
-        const float *scores = block->scores + from * QK_LANES + lane;
-        raise_top(scores, QK_LANES, top);
-        mask raised = BELOW(old_top, *top);
-        if (!ANY(raised))
-            continue;
-        find_top(scores, top, &key);
-        key = key + ALL((float)(block->first_key + from));
-        keys = CHOOSE(raised, key, keys);
-    }
-    STORE(top_keys, keys);
-}
-
 /* Brings a tally to the new top: of sums of w log2 w, each weight has a logarithm larger by `lift`. */
 INLINE void rescale_tally(qk__head_tally *tally, size_t num_sums, size_t lane, const vec *back,
                           const vec *lift)
 {
-    vec logs, squares, weight;
+    vec logs, weight;
     LOAD(logs, tally->logs + lane);
-    LOAD(squares, tally->squares + lane);
     LOAD(weight, tally->sums[QK_TALLY_WEIGHT] + lane);
     logs = FMA(weight, *lift, logs) * *back;
-    squares = squares * *back * *back;
     STORE(tally->logs + lane, logs);
-    STORE(tally->squares + lane, squares);
     rescale(tally->sums[0] + lane, num_sums, back);
 }
 
@@ -288,7 +243,7 @@ INLINE void tally_panels(const qk__tally_block *block, size_t passed, size_t lan
 {
     const vec none = ALL(0.0f);
     tallied t = {.key_tokens = block->key_tokens, .apart = passed > 0};
-    t.steps = t.logs = t.squares = t.duplicate = t.induction = none;
+    t.steps = t.logs = t.duplicate = t.induction = none;
     for (size_t c = 0; c < CHAINS; c++)
         t.sum[c] = none;
     vec *chains = t.apart ? t.sum : sum, before = none, lanes;
@@ -316,7 +271,6 @@ INLINE void tally_panels(const qk__tally_block *block, size_t passed, size_t lan
     ADD_TO(tally->sums[QK_TALLY_DUPLICATE] + lane, t.duplicate);
     ADD_TO(tally->sums[QK_TALLY_INDUCTION] + lane, t.induction);
     ADD_TO(tally->logs + lane, t.logs);
-    ADD_TO(tally->squares + lane, t.squares);
 }
 
 static void tally(const qk__tally_block *block, float *top, float *total, float *sums,
@@ -326,7 +280,7 @@ static void tally(const qk__tally_block *block, float *top, float *total, float 
         vec old_top, new_top, back, sum[CHAINS] = {ALL(0.0f), ALL(0.0f), ALL(0.0f), ALL(0.0f)};
         LOAD(old_top, top + lane);
         new_top = old_top;
-        raise_top_and_find(block, lane, &new_top, tally->top_keys + lane);
+        raise_top(block->scores + lane, block->keys, &new_top);
         STORE(top + lane, new_top);
         vec x = old_top - new_top, lift = LARGER(ALL(-126.0f), x);
         EXP2_IN_RANGE(back, x, lift);

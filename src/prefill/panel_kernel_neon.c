@@ -19,7 +19,6 @@ enum { WIDTH = 4, TILE_ROWS = 4, TILE_VECS = 4 };
 #define SAME(x, bits)           vceqq_u32(BITS(x), vdupq_n_u32((uint32_t)(bits)))
 #define BELOW(x, y)             vcltq_f32(x, y)
 #define ANY(mask)               (vmaxvq_u32(mask) != 0)
-#define CHOOSE(mask, x, y)      vbslq_f32(mask, x, y)
 
 #include "prefill/panel_kernel_body.h"
 

@@ -56,7 +56,6 @@ void qk__tally_scores(const qk__panel_kernel *kernel, const qk__tally_text *text
     qk__tally_block block = {
         .scores = scores,
         .keys = keys,
-        .first_key = from * QK_LANES,
         .passed = from == 0 ? QK_SINK_KEYS : 0,
         .ahead = (float)ahead,
         .query_tokens = text->tokens + query_panel * QK_LANES,
@@ -110,32 +109,17 @@ static void add_all_keys(const row *r)
 {
     const qk__head_tally *t = r->tally;
     double logs = (double)t->logs[r->lane] * r->share; /* sum of a log2(a total) */
-    double squares = (double)t->squares[r->lane] * r->share * r->share;
     for (size_t k = 0; k < QK_SINK_KEYS; k++) {
         double a = weight(r, QK_TALLY_FIRST + k);
         r->sums[QK_ATTENTION_FIRST] += a;
         logs += a == 0 ? 0 : a * ((double)t->first_scores[k][r->lane] - r->top);
-        squares += a * a;
     }
     r->sums[QK_ATTENTION_ROWS] += 1;
     r->sums[QK_ATTENTION_SINK] += weight(r, QK_TALLY_FIRST);
     r->sums[QK_ATTENTION_SELF] += weight_at(r, 0);
     r->sums[QK_ATTENTION_PREVIOUS] += weight_at(r, 1);
     r->sums[QK_ATTENTION_ENTROPY] += ln2 * (log2(r->total) - logs);
-    r->sums[QK_ATTENTION_SQUARES] += squares;
     r->sums[QK_ATTENTION_VISIBLE] += r->text->logs[r->seen];
-}
-
-static void add_top(const row *r)
-{
-    int64_t key = (int64_t)r->tally->top_keys[r->lane], distance = r->position - key;
-    if (key == 0 && r->position > 0)
-        r->sums[QK_ATTENTION_TOP_SINK] += 1;
-    else if (distance < QK_TOP_OFFSETS)
-        r->sums[QK_ATTENTION_TOP_OFFSETS + distance] += 1;
-    else
-        r->sums[QK_ATTENTION_TOP_BINS + qk_distance_bin(distance) -
-                qk_distance_bin(QK_TOP_OFFSETS)] += 1;
 }
 
 /* Of n earlier copies of the row's token, or of the keys behind them, which have this weight. */
@@ -164,7 +148,6 @@ static void add_tokens(const row *r)
     /* Behind each copy is a key, and behind one just out of sight. */
     int64_t copies = text->repeats[r->position];
     bool behind = r->seen < r->position + 1 && tokens[r->position - text->window] == own;
-    r->sums[QK_ATTENTION_TOKENS] += 1;
     add_copies(r, QK_ATTENTION_DUPLICATE_ROWS, copies, duplicate);
     add_copies(r, QK_ATTENTION_INDUCTION_ROWS, copies + behind, induction);
 }
@@ -223,7 +206,6 @@ void qk__tally_add_rows(const qk__tally_text *text, size_t query_panel,
             of_rows[QK_ATTENTION_LOGIT] += ln2 * r.top;
             most = fmax(most, ln2 * r.top);
             add_all_keys(&r);
-            add_top(&r);
             add_tokens(&r);
             if (position >= QK_FAR_POSITION)
                 add_far(&r);

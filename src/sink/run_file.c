@@ -136,7 +136,7 @@ static bool read_shape(qk_sink_settings *s, const json_t *sink)
     s->stage = (qk_rope_stage)number_in(sink, "stage");
     s->keep = (qk_keep){.rows = json_is_true(json_object_get(keep, "rows")),
                         .moments = json_is_true(json_object_get(keep, "moments")),
-                        .attention = json_is_true(json_object_get(keep, "attention")),
+                        .attention = json_object_get(keep, "attention") != NULL,
                         .reservoir = number_in(keep, "reservoir"),
                         .groups = number_in(keep, "groups"),
                         .first = number_in(keep, "first")};
@@ -150,7 +150,8 @@ static bool read_shape(qk_sink_settings *s, const json_t *sink)
     return qk_sampler_type_parse(qk__json_string(sampler, "type"), &s->sampler.type) &&
            s->num_layers > 0 && s->num_layers <= QK_MAX_HEAD_NUMBER + 1 && s->num_q_heads > 0 &&
            s->num_q_heads <= QK__MAX_PART_HEADS && s->num_k_heads > 0 &&
-           s->num_k_heads <= QK__MAX_PART_HEADS && s->num_texts >= 0;
+           s->num_k_heads <= QK__MAX_PART_HEADS && s->num_texts >= 0 &&
+           (!s->keep.attention || number_in(keep, "attention") == QK_ATTENTION_SUMS);
 }
 
 /* The user's part of the identity, to which the sink adds its own. */

@@ -60,8 +60,8 @@ static json_t *describe_keep(const qk_sink *sink)
                   keep->moments || keep->attention ? keep->groups : 0, "layout",
                   sink->settings.layout == QK_LAYOUT_PACKED ? "packed" : "heads",
                   "token_strings", sink->settings.token_strings);
-    if (keep->attention)
-        all = qk__json_set(all, "attention", json_true());
+    if (keep->attention) /* a block has the sums of its program */
+        all = qk__json_set(all, "attention", json_integer(QK_ATTENTION_SUMS));
     return keep->first > 0 ? qk__json_set(all, "first", json_integer(keep->first)) : all;
 }
 

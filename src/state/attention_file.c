@@ -8,6 +8,20 @@
 #include "base/error.h"
 #include "state/layer_view.h"
 
+/* Files of older programs have sums that nobody reads any more: those of a_j^2 and of rows with tokens, and where the
+ * largest weight of a row stands. */
+enum { OLD_SUMS = 102 };
+
+/* Where a file of so many sums has one. */
+static size_t place_of(size_t sum, size_t sums)
+{
+    if (sums != OLD_SUMS || sum < QK_ATTENTION_VISIBLE)
+        return sum;
+    if (sum >= QK_ATTENTION_LOGIT)
+        return sum + OLD_SUMS - QK_ATTENTION_SUMS;
+    return sum + (sum == QK_ATTENTION_VISIBLE ? 1 : 3);
+}
+
 static const qk__layer_view *view_of(const qk__layer_file *file)
 {
     return qk__layer_file_view(file, QK_QUERY);
@@ -21,7 +35,7 @@ static qk_status check_view(const qk__layer_view *view, qk_error *err)
         return qk__fail(err, QK_ERR_MALFORMED,
                         "sums of attention of no query heads, or not by "
                         "bucket");
-    if (view->shape.dim != QK_ATTENTION_SUMS)
+    if (view->shape.dim != QK_ATTENTION_SUMS && view->shape.dim != OLD_SUMS)
         return qk__fail(err, QK_ERR_MALFORMED, "%zu sums of attention: %d are expected",
                         view->shape.dim, QK_ATTENTION_SUMS);
     for (int64_t b = 0; b < view->sizes.buckets; b++)
@@ -41,35 +55,33 @@ qk_status qk__attention_file_open(qk__layer_file **file, const char *path, qk_er
 }
 
 /* Sums of a set's rows. False: it has none of the head. */
-static bool put_set(const qk__moment_set *set, size_t head, double *sums)
+static bool put_set(const qk__moment_set *set, size_t head, size_t dim, double *sums)
 {
-    const double rows = (double)set->count[head], *mean = set->mean + head * QK_ATTENTION_SUMS;
-    for (size_t i = 0; i < QK_ATTENTION_LOGIT_MAX; i++)
-        sums[i] = mean[i] * rows;
-    sums[QK_ATTENTION_LOGIT_MAX] = mean[QK_ATTENTION_LOGIT_MAX];
+    const double rows = (double)set->count[head], *mean = set->mean + head * dim;
+    for (size_t i = 0; i < QK_ATTENTION_SUMS; i++)
+        sums[i] = mean[place_of(i, dim)] * (i == QK_ATTENTION_LOGIT_MAX ? 1 : rows);
     return rows > 0;
 }
 
 static qk_status take_sets(const qk__layer_view *view, size_t place, qk__attention_head *head,
                            qk_error *err)
 {
-    const qk__set_shape shape = {.num_heads = view->shape.num_heads,
-                                 .dim = QK_ATTENTION_SUMS,
-                                 .diagonal = true,
-                                 .means = true};
+    const size_t dim = view->shape.dim;
+    const qk__set_shape shape = {
+        .num_heads = view->shape.num_heads, .dim = dim, .diagonal = true, .means = true};
     for (size_t g = 0; g < (size_t)view->sizes.groups; g++) {
         const qk__moment_set set = qk__layer_view_group(view, g);
         QK_TRY(qk__check_set(&shape, &set, place, err));
         head->rows += set.count[place];
         head->num_groups +=
-            put_set(&set, place, head->group + head->num_groups * QK_ATTENTION_SUMS);
+            put_set(&set, place, dim, head->group + head->num_groups * QK_ATTENTION_SUMS);
     }
     for (size_t b = 0; b < (size_t)view->sizes.buckets; b++) {
         const qk__moment_set set = qk__layer_view_bucket(view, b);
         QK_TRY(qk__check_set(&shape, &set, place, err));
         head->bucket[head->num_buckets] = view->buckets[b];
         head->num_buckets +=
-            put_set(&set, place, head->by_bucket + head->num_buckets * QK_ATTENTION_SUMS);
+            put_set(&set, place, dim, head->by_bucket + head->num_buckets * QK_ATTENTION_SUMS);
     }
     return QK_OK;
 }

@@ -35,26 +35,12 @@ bool qk__attention_weights(const double *q, const double *keys, size_t dim, doub
     return true;
 }
 
-static void add_top(const row *r, int64_t top, double *sums)
-{
-    int64_t offset = r->i - top;
-    if (top == 0 && r->i > 0)
-        sums[QK_ATTENTION_TOP_SINK]++;
-    else if (offset < QK_TOP_OFFSETS)
-        sums[QK_ATTENTION_TOP_OFFSETS + offset]++;
-    else
-        sums[QK_ATTENTION_TOP_BINS + qk_distance_bin(offset) - 5]++;
-}
-
 static void add_row(const row *r, double *sums)
 {
-    double entropy = 0, squares = 0, first = 0;
-    int64_t top = r->low;
+    double entropy = 0, first = 0;
     for (int64_t j = r->low; j <= r->i; j++) {
         entropy -= r->a[j] * r->ln[j];
-        squares += r->a[j] * r->a[j];
         first += j < QK_SINK_KEYS ? r->a[j] : 0;
-        top = r->a[j] > r->a[top] ? j : top;
     }
     if (sums[QK_ATTENTION_ROWS]++ == 0 || r->largest > sums[QK_ATTENTION_LOGIT_MAX])
         sums[QK_ATTENTION_LOGIT_MAX] = r->largest;
@@ -64,9 +50,7 @@ static void add_row(const row *r, double *sums)
     sums[QK_ATTENTION_SELF] += r->a[r->i];
     sums[QK_ATTENTION_PREVIOUS] += r->i > r->low ? r->a[r->i - 1] : 0;
     sums[QK_ATTENTION_ENTROPY] += entropy;
-    sums[QK_ATTENTION_SQUARES] += squares;
     sums[QK_ATTENTION_VISIBLE] += log((double)(r->i - r->low + 1));
-    add_top(r, top, sums);
 }
 
 /* Weights of the keys whose token, or the one before them (shift 1), is the row's; sums begin with the
@@ -134,7 +118,6 @@ qk_status qk__attention_add_text(const qk__attention_text *text, double *sums, q
         add_row(&r, own);
         add_far(&r, own);
         if (text->tokens) {
-            own[QK_ATTENTION_TOKENS]++;
             add_matches(&r, text->tokens, 0, own + QK_ATTENTION_DUPLICATE_ROWS);
             add_matches(&r, text->tokens, 1, own + QK_ATTENTION_INDUCTION_ROWS);
         }

@@ -2,16 +2,14 @@
 """Attention rows in NumPy, and what is summed of them, written from docs/behaviour.md#attention."""
 import numpy as np
 
-BINS, OFFSETS = 22, 16
-NAMES = ["rows", "sink", "first", "self", "previous", "no_key", "entropy", "squares", "visible", "top_sink",
-         "tokens", "duplicate_rows", "duplicate", "duplicate_uniform", "induction_rows", "induction",
-         "induction_uniform", "far_rows", "far", "far_visible", "far_entropy", "far_distance", "far_keys"]
+BINS = 22
+NAMES = ["rows", "sink", "first", "self", "previous", "no_key", "entropy", "visible",
+         "duplicate_rows", "duplicate", "duplicate_uniform", "induction_rows", "induction", "induction_uniform",
+         "far_rows", "far", "far_visible", "far_entropy", "far_distance", "far_keys"]
 AT = {name: i for i, name in enumerate(NAMES)}
 FAR_BINS = len(NAMES)
 LAST_BINS = FAR_BINS + BINS
-TOP_OFFSETS = LAST_BINS + BINS
-TOP_BINS = TOP_OFFSETS + OFFSETS
-LOGIT = TOP_BINS + BINS - 5
+LOGIT = LAST_BINS + BINS
 LOGIT_MAX = LOGIT + 1
 SUMS = LOGIT_MAX + 1
 SHIFT = 9  # of scores, which weights do not show: sums of scores are larger than counts of rows
@@ -62,18 +60,8 @@ def sums_of_row(a, i, tokens=None, window=0, scores=None):
     put("previous", a[i - 1] if i > 0 and i - 1 >= low else 0)
     put("no_key", 1 - a[seen].sum())
     put("entropy", entropy(a[seen]))
-    put("squares", (a[seen] ** 2).sum())
     put("visible", np.log(len(seen)))
-    top = low + int(np.argmax(a[seen]))
-    offset = i - top
-    if top == 0 and i > 0:
-        put("top_sink", 1)
-    elif offset < OFFSETS:
-        s[TOP_OFFSETS + offset] = 1
-    else:
-        s[TOP_BINS + bin_of(offset) - 5] = 1
     if tokens is not None:
-        put("tokens", 1)
         for name, keys in (("duplicate", [j for j in seen if j < i and tokens[j] == tokens[i]]),
                            ("induction", [j for j in seen if j >= 1 and tokens[j - 1] == tokens[i]])):
             put(name + "_rows", len(keys) > 0)

@@ -34,8 +34,8 @@ def test_rows(window, scale):
     np.testing.assert_allclose(found[:len(want)], want, rtol=1e-9, atol=1e-9)
     assert not found[len(want):].any()
     unknown = ask(q, k, scale, window)
-    assert not unknown[:, AT["tokens"]:AT["far_rows"]].any()
-    found[:, AT["tokens"]:AT["far_rows"]] = 0
+    assert not unknown[:, AT["duplicate_rows"]:AT["far_rows"]].any()
+    found[:, AT["duplicate_rows"]:AT["far_rows"]] = 0
     assert (unknown == found).all()
 
 

@@ -6,8 +6,10 @@ import shutil
 import numpy as np
 import pytest
 from attention_oracle import NUMBERS, Text, expected
-from attention_rows import BINS, SHIFT, SUMS, bin_of, sums_of_text
+from attention_rows import BINS, LOGIT, SHIFT, SUMS, bin_of, sums_of_text
 from conftest import ROOT
+from safetensors import safe_open
+from safetensors.numpy import save_file
 
 qk = pytest.importorskip("qkscope", reason="the Python package is not in this build")
 LENGTHS = (20, 26, 31, 18, 40, 24, 35, 22, 70, 33)
@@ -132,3 +134,21 @@ def test_what_is_damaged(qkscope, capture, tmp_path):
         assert said.code != 0
         assert "attention/l01.safetensors" in said.err
         assert len(read(tmp_path / f"{name}-out" / "attention.csv")) == HEADS
+
+
+def test_sums_of_older_programs(qkscope, capture, tmp_path):
+    """Files of 102 sums, those of squares, of rows with tokens and of the largest weight among them: the same numbers."""
+    old = shutil.copytree(capture, tmp_path / "old")
+    for file in (old / "attention").iterdir():
+        with safe_open(file, "np") as opened:
+            facts = {name: value for name, value in opened.metadata().items() if name != "xxh3_128"}
+            arrays = {name: opened.get_tensor(name) for name in opened.keys()}
+        for name in ("q.mean", "q.bucket_mean"):
+            arrays[name] = np.insert(arrays[name], [7, *[8] * 2, *[LOGIT] * 33], 0.5, axis=-1)
+            assert arrays[name].shape[-1] == 102
+        save_file(arrays, file, facts)
+    for name in ("capture", "old"):
+        source = capture if name == "capture" else old
+        qkscope("attention", source, "-o", tmp_path / f"{name}-out", "--ci", "95", "-q", expect=0)
+    for table in ("attention.csv", "attention_profile.csv"):
+        assert (tmp_path / "old-out" / table).read_bytes() == (tmp_path / "capture-out" / table).read_bytes()

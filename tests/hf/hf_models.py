@@ -229,7 +229,7 @@ def sums_error(call, weights):
     made = sums_of(Scores(call, 0), np.arange(tokens)[None], torch.ones(1, tokens, 1, dtype=torch.float64))[0, :, 0]
     a = weights[0]
     wanted = {"SINK": a[:, :, 0], "SELF": a.diagonal(dim1=1, dim2=2), "PREVIOUS": a.diagonal(-1, 1, 2),
-              "NO_KEY": 1 - a.sum(-1), "ENTROPY": torch.special.entr(a).sum(-1), "SQUARES": a.square().sum(-1)}
+              "NO_KEY": 1 - a.sum(-1), "ENTROPY": torch.special.entr(a).sum(-1)}
     wanted["LOGIT"] = scores_of(call)[0].amax(-1)
     top = wanted["LOGIT"].amax(-1)
     most = ((made[:, lib.QK_ATTENTION_LOGIT_MAX] - top).abs() / top.abs().clamp(min=1)).max().item()

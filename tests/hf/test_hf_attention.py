@@ -15,8 +15,7 @@ from hf_environment import hf_run, once
 pytestmark = pytest.mark.test_all
 
 sys.path.append(str(ROOT / "tests" / "attention"))
-from attention_rows import (AT, LOGIT, SUMS, TOP_OFFSETS, attention, bin_of, joined, scores_of,  # noqa: E402
-                            sums_of_text)
+from attention_rows import AT, SUMS, attention, bin_of, joined, scores_of, sums_of_text  # noqa: E402
 
 qk = pytest.importorskip("qkscope", reason="the Python package is not in this build")
 load_file = pytest.importorskip("safetensors.numpy").load_file
@@ -88,13 +87,12 @@ def test_rows_of_the_capture(ran, name):
         for b, values in enumerate(sums_of_text(attention(*of), scores=scores_of(*of))):  # without tokens
             wanted[b] = joined([wanted[b], values]) if b in wanted else values
     found = sums_in(folder, layer)[head]
-    tokens = [i for n, i in AT.items() if n.startswith(("duplicate", "induction", "tokens"))]
+    tokens = [i for n, i in AT.items() if n.startswith(("duplicate", "induction"))]
     assert found.keys() == wanted.keys()
     for b, values in wanted.items():
         other = np.setdiff1d(np.arange(SUMS), tokens)
         scale = np.maximum(values[AT["rows"]], np.abs(values[other]))
         assert (np.abs(found[b][other] - values[other]) <= 1e-5 * scale).all(), b
-        assert found[b][AT["tokens"]] == values[AT["rows"]]
 
 
 def test_made_texts_repeat(ran):
@@ -108,21 +106,6 @@ def test_made_texts_repeat(ran):
     assert sums[AT["duplicate_uniform"]] >= uniform * (1 - 1e-12)  # more where a token comes twice in a copy
 
 
-TOPS = [AT["top_sink"], *range(TOP_OFFSETS, LOGIT)]
-
-
-def near_ties(folder, layer, head, bucket):
-    """Rows whose two largest scores differ by no more than float32 tells: which is the larger one is chance."""
-    q, k = (read_rows(folder, f"l{layer:02d}h{h:02d}{kind}") for h, kind in ((head, "q"), (head // 2, "k")))
-    count = 0
-    for text in np.unique(q["example_id"]):
-        mine, theirs = (x["vector"][x["example_id"] == text].astype(float) for x in (q, k))
-        for i in range(1, len(mine)):
-            second, first = np.sort(theirs[:i + 1] @ mine[i])[-2:]
-            count += bin_of(i) == bucket and first - second < 1e-5 * max(abs(first), abs(second))
-    return count
-
-
 def test_engine(ran, qkscope, tmp_path):
     """What the C engine measures in its prefill."""
     qkscope("capture", "-m", ROOT / "examples" / "kjv-tiny" / "step-2004", "-t", "repeat:20x4:6:1", "--sampler", "all",
@@ -134,11 +117,7 @@ def test_engine(ran, qkscope, tmp_path):
             assert mine[head].keys() == by_bucket.keys()
             for b, values in by_bucket.items():
                 scale = np.maximum(np.abs(values), values[AT["rows"]])
-                off = np.abs(mine[head][b] - values)
-                if off[TOPS].any():
-                    assert off[TOPS].sum() <= 2 * near_ties(tmp_path / "c", layer, head, b), (layer, head, b)
-                off[TOPS] = 0
-                assert (off <= 1e-5 * scale).all(), (layer, head, b)
+                assert (np.abs(mine[head][b] - values) <= 1e-5 * scale).all(), (layer, head, b)
 
 
 # ---- by all ways ---------------------------------------------------------------------------------

@@ -131,7 +131,6 @@ static void tally_block(const qk__panel_kernel *kernel, tally_state *s, size_t p
     qk__tally_block block = {
         .scores = s->scores,
         .keys = panels * QK_LANES,
-        .first_key = first_key,
         .passed = first_key == 0 ? QK_SINK_KEYS : 0,
         .ahead = (float)(2 * TALLY_KEYS) - (float)first_key,
         .num_sums = QK_TALLY_SUMS,

@@ -43,23 +43,21 @@ class _Rows:
 
 
 class _Sums:
-    """What is summed of the keys so far, [texts, heads, rows, ...]: `linear` and squares over weights that add up to 1.
+    """What is summed of the keys so far, [texts, heads, rows, ...]: `linear` over weights that add up to 1.
     matches: how many keys there are of `pairs`."""
 
     def __init__(self) -> None:
         self.lse: Any = None
         self.matches: Any = 0
 
-    def add(self, lse: Any, linear: Any, squares: Any, top: Any, key: Any) -> None:
+    def add(self, lse: Any, linear: Any, top: Any) -> None:
         import torch
         if self.lse is None:
-            self.lse, self.linear, self.squares, self.top, self.key = lse, linear, squares, top, key
+            self.lse, self.linear, self.top = lse, linear, top
             return
         both = torch.logaddexp(self.lse, lse)
         old, new = (self.lse - both).exp(), (lse - both).exp()
         self.linear = self.linear * old[..., None] + linear * new[..., None]
-        self.squares = self.squares * old ** 2 + squares * new ** 2
-        self.key = torch.where(top > self.top, key, self.key)  # the first of equal ones
         self.top = torch.maximum(self.top, top)
         self.lse = both
 
@@ -106,12 +104,9 @@ def _add_tile(sums: _Sums, s: Any, rows: _Rows, begin: int, wide: Any) -> None:
     """Scores s of the keys from `begin` on."""
     import torch
     key = torch.arange(begin, begin + s.shape[-1], device=s.device)
-    block = s.unflatten(-1, (-1, BLOCK)).amax(-1).argmax(-1, keepdim=True)  # the first of equal ones
-    inside = torch.arange(BLOCK, device=s.device)
-    top, at = s.gather(-1, block * BLOCK + inside).max(-1)
-    at = block[..., 0] * BLOCK + at
     a = s.softmax(-1)
-    lse = top.to(wide) - a.gather(-1, at[..., None])[..., 0].to(wide).log()
+    top = s.amax(-1)
+    lse = top.to(wide) - a.amax(-1).to(wide).log()
     first = a[..., :SINK_KEYS] if begin == 0 else torch.zeros_like(a[..., :SINK_KEYS])
     below = torch.maximum(_below(a, rows, begin, wide), first.sum(-1, keepdim=True).to(wide))
     distances = ((rows.last - key) * (key >= SINK_KEYS)).to(a.dtype)
@@ -123,8 +118,7 @@ def _add_tile(sums: _Sums, s: Any, rows: _Rows, begin: int, wide: Any) -> None:
         sums.matches = sums.matches + torch.stack([pair.sum(-1) for pair in pairs])
         linear += [_on(a, pair)[..., None] for pair in pairs]
     linear += [below[..., :-1] - below[..., 1:]]
-    squares = torch.linalg.vector_norm(a, dim=-1).to(wide) ** 2
-    sums.add(lse, torch.cat([x.to(wide) for x in linear], -1), squares, top, begin + at)
+    sums.add(lse, torch.cat([x.to(wide) for x in linear], -1), top)
 
 
 def _vectors(sums: _Sums, rows: _Rows, sink: Any, wide: Any) -> Any:
@@ -141,19 +135,13 @@ def _vectors(sums: _Sums, rows: _Rows, sink: Any, wide: Any) -> Any:
     bins = linear[..., -rows.bins:]
     for name, value in (("ROWS", 1), ("SINK", first[..., 0]), ("FIRST", first.sum(-1)), ("SELF", own),
                         ("PREVIOUS", previous), ("NO_KEY", 1 - share), ("ENTROPY", lse * share - scores),
-                        ("SQUARES", sums.squares * share ** 2), ("VISIBLE", n.log()), ("LOGIT", sums.top.to(wide)),
+                        ("VISIBLE", n.log()), ("LOGIT", sums.top.to(wide)),
                         ("LOGIT_MAX", sums.top.to(wide))):
         x[..., getattr(lib, "QK_ATTENTION_" + name)] = value
     if rows.ids is not None:
-        x[..., lib.QK_ATTENTION_TOKENS] = 1
         for number, at in enumerate((lib.QK_ATTENTION_DUPLICATE_ROWS, lib.QK_ATTENTION_INDUCTION_ROWS)):
             count = sums.matches[number][:, None].to(wide)
             x[..., at], x[..., at + 1], x[..., at + 2] = (count > 0).to(wide), linear[..., 9 + number], count / n
-    offset = i - sums.key
-    at = torch.where(offset < int(lib.QK_TOP_OFFSETS), lib.QK_ATTENTION_TOP_OFFSETS + offset,
-                     lib.QK_ATTENTION_TOP_BINS + bin_of(offset) - 5)
-    at = torch.where((sums.key == 0) & (i > 0), int(lib.QK_ATTENTION_TOP_SINK), at)
-    x.scatter_(-1, at[..., None], 1.0)
     # Beyond the first keys, of rows that are far enough
     is_far = i >= FAR_POSITION
     bins = bins * is_far[..., None]
