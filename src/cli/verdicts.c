@@ -4,7 +4,6 @@
 #include "verdicts.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,26 +40,9 @@ static double plain(double loss)
     return rounded == 0 ? 0 : rounded;
 }
 
-/* Appends to a text, which is NULL at first. It stays as it is where memory runs out. */
-__attribute__((format(printf, 2, 3))) static void add(char **text, const char *format, ...)
-{
-    va_list list, again;
-    va_start(list, format);
-    va_copy(again, list);
-    const size_t before = *text ? strlen(*text) : 0;
-    const int more = vsnprintf(NULL, 0, format, list);
-    char *grown = more >= 0 ? realloc(*text, before + (size_t)more + 1) : NULL;
-    if (grown) {
-        *text = grown;
-        vsnprintf(grown + before, (size_t)more + 1, format, again);
-    }
-    va_end(again);
-    va_end(list);
-}
-
 /* "without rotation the loss rises (0.0093, 0.0042 to 0.0144): it uses position". Only the first number of a sentence has its
  * unit. */
-static void add_verdict(char **text, const qk_ablation_effect *e, double tolerance,
+static void add_verdict(FILE *text, const qk_ablation_effect *e, double tolerance,
                         const char *unit)
 {
     static const char *const SAID[2][NUM_VERDICTS] = {
@@ -70,17 +52,16 @@ static void add_verdict(char **text, const qk_ablation_effect *e, double toleran
     const verdict found = verdict_of(e, tolerance);
     if (!qk_ablation_wording(e->what, &words))
         snprintf(words.called, sizeof words.called, "%s", e->what);
-    add(text, "%s%s (%.4f", words.called, SAID[strncmp(words.called, "with", 4) == 0][found],
-        plain(e->delta));
+    fprintf(text, "%s%s (%.4f", words.called,
+            SAID[strncmp(words.called, "with", 4) == 0][found], plain(e->delta));
     if (isfinite(e->delta_lo) && isfinite(e->delta_hi))
-        add(text, ", %.4f to %.4f%s)", plain(e->delta_lo), plain(e->delta_hi), unit);
+        fprintf(text, ", %.4f to %.4f%s)", plain(e->delta_lo), plain(e->delta_hi), unit);
     else
-        add(text, "%s; one text has no interval)", unit);
+        fprintf(text, "%s; one text has no interval)", unit);
     if (found != UNDECIDED)
-        add(text, ": %s", found == HARMLESS ? words.spares : words.needs);
+        fprintf(text, ": %s", found == HARMLESS ? words.spares : words.needs);
     if (found == NEEDED && e->draws > 0)
-        add(text,
-            e->beyond_lo > 0 ? ", more than random heads" : ", no more than random heads");
+        fprintf(text, ", %s than random heads", e->beyond_lo > 0 ? "more" : "no more");
 }
 
 /* The next change of a group of heads in the order of the tables, which lie in one array. */
@@ -106,16 +87,20 @@ static void print_sentence(const qk_ablation_effect *const *list, size_t count,
                            const char *group, double tolerance)
 {
     const qk_ablation_effect *e = NULL;
-    char *text = NULL;
-    add(&text, "%s: ", group);
+    char *said = NULL;
+    size_t size;
+    FILE *text = open_memstream(&said, &size);
+    if (!text)
+        return;
+    fprintf(text, "%s: ", group);
     for (const char *unit = " nats"; (e = next_of(list, count, group, e)); unit = "") {
-        add(&text, *unit ? "" : "; ");
-        add_verdict(&text, e, tolerance, unit);
+        fprintf(text, "%s", *unit ? "" : "; ");
+        add_verdict(text, e, tolerance, unit);
     }
-    add(&text, ".");
-    if (text)
-        print_indented(text);
-    free(text);
+    fprintf(text, ".");
+    if (fclose(text) == 0)
+        print_indented(said);
+    free(said);
 }
 
 static bool is_first(const qk_ablation_effect *const *list, size_t i)

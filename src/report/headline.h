@@ -6,26 +6,13 @@
 #include "results/results.h"
 #include "tables/tables.h"
 
-typedef enum qk__headline_kind {
-    QK__MEAN,           /* of the field, over heads that have it */
-    QK__MEAN_MAGNITUDE, /* of its absolute value */
-    QK__MEDIAN,
-    QK__SHARE_POSITIVE,  /* share of the heads that have the field with more than 0 */
-    QK__SHARE_CATEGORY,  /* share of the heads with a category in this one */
-    QK__SHARE_UNCERTAIN, /* share of the heads that have the field with less than
-                            QK_CERTAIN */
-    QK__MEDIAN_RATIO,    /* of |field| / |other| */
-} qk__headline_kind;
-
 typedef struct qk__headline_column {
-    const char *name;  /* of the CSV */
-    const char *label; /* markup */
-    const char *note;  /* what it is, in a few words */
-    const char *group; /* the table it is shown in */
-    qk__headline_kind kind;
-    const char *field, *other; /* in qk__fields */
-    int category;              /* for QK__SHARE_CATEGORY */
-    bool percent;              /* shown as a percentage */
+    const char *name;            /* of the CSV */
+    const char *label;           /* markup */
+    const char *note;            /* what it is, in a few words */
+    const char *group;           /* the table it is shown in */
+    const char *over_heads, *of; /* its SELECT: "avg" or "median", of what a head has */
+    bool percent;                /* shown as a percentage */
 } qk__headline_column;
 
 enum { QK__NUM_HEADLINES = 34 };
