@@ -212,6 +212,7 @@ typedef struct qk_head_results {
     qk_rotation *rotation;
     qk_plasticity *plasticity;
     qk_attention *attention;
+    qk_head_tokens *tokens;       /* with plasticity, of captures with token strings */
     qk_head_intervals *intervals; /* NULL unless asked for */
     qk_head_repeats *repeats;     /* likewise */
     /* of qk_stages_run, whose results own them; else NULL */

@@ -139,6 +139,26 @@ typedef struct qk_attention {
     qk_attention_cell *profile;
 } qk_attention;
 
+/* Tokens of a head's keys, the first ones of two lists: "attended", of the largest share in the attention beyond key 0 that
+ * the captured rows predict; "far", of the farthest key of each token from the mean key. docs/behaviour.md#tokens */
+enum { QK_TOKENS_LISTED = 10 };
+typedef struct qk_listed_token {
+    const char *list;
+    int rank; /* from 1 */
+    char *token;
+    int64_t number; /* of the library's own */
+    int64_t keys,
+        texts; /* captured keys beyond key 0 that are of it, and texts that have them */
+    /* attended, else NaN; lift: over what it would take if keys beyond key 0 took alike; lo, hi: NaN: no interval */
+    double share, lift, lo, hi;
+    int64_t position, example; /* far, else QK_NO_EXAMPLE */
+    double distance;           /* over the root mean square of all keys; far, else NaN */
+} qk_listed_token;
+typedef struct qk_head_tokens {
+    size_t count;
+    qk_listed_token *items;
+} qk_head_tokens;
+
 QK_END_DECLS
 
 #endif

@@ -175,7 +175,7 @@ def rotate(capture: Any, **keywords: Any) -> Results:
 @_PLASTICITY
 def plasticity(capture: Any, **keywords: Any) -> Results:
     """Does the query decide which of two keys wins? Tables head_metrics, head_profile, head_bucket_plasticity,
-    head_distance, head_component_weights and model_report. Otherwise as analyze.
+    head_distance, head_component_weights and model_report; tokens, where the capture has their strings. Otherwise as analyze.
 
         qkscope.plasticity("examples/kjv-tiny-capture", buckets=16).head_metrics["ap_overall"]
     """

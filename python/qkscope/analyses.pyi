@@ -369,7 +369,7 @@ def plasticity(
     progress: bool | Callable[[str, int, int | None], Any] | None = None,
 ) -> Results:
     """Does the query decide which of two keys wins? Tables head_metrics, head_profile, head_bucket_plasticity,
-    head_distance, head_component_weights and model_report. Otherwise as analyze.
+    head_distance, head_component_weights and model_report; tokens, where the capture has their strings. Otherwise as analyze.
 
         qkscope.plasticity("examples/kjv-tiny-capture", buckets=16).head_metrics["ap_overall"]
 

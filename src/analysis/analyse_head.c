@@ -54,6 +54,8 @@ qk_status qk__key_data_read(qk__run *run, int worker, const qk_head *head, qk__k
         status = qk__text_moments_correlate(keys->data.texts, &keys->told, err);
     if (status == QK_OK && keys->index && keys->data.state && run->buckets.count == 0)
         status = weigh_keys(run, keys, err);
+    if (status == QK_OK)
+        status = qk__key_data_list_tokens(run, keys, err);
     if (status != QK_OK)
         qk__key_data_free(run, keys);
     return status;
@@ -62,6 +64,7 @@ qk_status qk__key_data_read(qk__run *run, int worker, const qk_head *head, qk__k
 void qk__key_data_free(qk__run *run, qk__key_data *keys)
 {
     qk__key_index_free(&keys->index);
+    qk__token_keys_free(&keys->tokens);
     qk__head_data_free(run, &keys->data);
 }
 
@@ -337,7 +340,8 @@ void qk__analyse_head(qk__run *run, int worker, size_t i, const qk__head_data *q
         {qk__run_does(run, QK_ANALYSE_ROTATION), run_rotation},
         {qk__run_does(run, QK_ANALYSE_PLASTICITY), run_plasticity},
         {qk__run_does(run, QK_ANALYSE_ATTENTION),
-         qk__analyse_attention},                /* uses the rotation */
+         qk__analyse_attention}, /* uses the rotation */
+        {run->lists_tokens, qk__analyse_tokens},
         {run->settings->ci > 0, run_intervals}, /* repeats the others, so it is last */
     };
     qk_head_results *head = &run->results->heads[i];

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a run gets attention from: sums that the capture keeps, else rows that are whole texts. */
+/* Where a run gets attention from: sums that the capture keeps, else rows that are whole texts. And whether keys have the
+ * strings of their tokens. */
 #include "analysis/attention_source.h"
 
 #include <math.h>
 
 #include "analysis/run_states.h"
 #include "base/error.h"
+#include "capture/capture.h"
+#include "capture/row_columns.h"
 #include "stats/attention_rows.h"
 
 /* Positions and texts of a head, in memory. */
@@ -18,18 +21,23 @@ static qk_status read_places(const qk__run *run, const qk_head *head, qk_rows **
     return qk_rows_next(*rows, (size_t)qk_rows_total(*rows) + 1, block, err);
 }
 
+/* The first head that has rows. NULL: there is none. */
+static const qk_head *first_head(const qk__run *run, qk_kind kind)
+{
+    for (size_t i = 0; i < qk_capture_num_heads(run->capture); i++) {
+        const qk_head *head = qk_capture_head(run->capture, i);
+        if (head->id.kind == kind && !head->missing && !head->failure && head->num_files > 0)
+            return head;
+    }
+    return NULL;
+}
+
 /* Whether the first query head and the first key head have whole texts. Other heads are checked when they are read. */
 static qk_status find_whole_texts(const qk__run *run, bool *whole, qk_error *err)
 {
-    const qk_capture *capture = run->capture;
-    const qk_head *first[2] = {NULL, NULL};
+    const qk_head *first[2] = {first_head(run, QK_QUERY), first_head(run, QK_KEY)};
     qk_rows *rows[2] = {NULL, NULL};
     qk_block blocks[2];
-    for (size_t i = qk_capture_num_heads(capture); i-- > 0;) {
-        const qk_head *head = qk_capture_head(capture, i);
-        if (!head->missing && !head->failure && head->num_files > 0)
-            first[head->id.kind == QK_KEY] = head;
-    }
     *whole = false;
     if (!first[0] || !first[1])
         return QK_OK;
@@ -71,6 +79,24 @@ qk_status qk__find_attention(qk__run *run, qk_error *err)
     run->adapted.analyses &= ~(unsigned)QK_ANALYSE_ATTENTION;
     run->settings = &run->adapted;
     return QK_OK;
+}
+
+/* By the first file of keys. A file that cannot be read is its head's failure. */
+qk_status qk__find_tokens(qk__run *run, qk_error *err)
+{
+    const qk_head *keys = first_head(run, QK_KEY);
+    qk_rows *reader = NULL;
+    const qk_parquet *file;
+    qk_error own = {0};
+    int column = -1;
+    if (!keys || !run->settings->combined || !qk__run_does(run, QK_ANALYSE_PLASTICITY))
+        return QK_OK;
+    qk_status status = qk__rows_file(&reader, keys, 0, &file, &own);
+    if (status == QK_OK)
+        status = qk__row_column_find(file, QK__TOKEN, false, &column, &own);
+    qk_rows_close(&reader);
+    run->lists_tokens = column >= 0;
+    return status == QK_ERR_NOMEM ? qk__nomem(err) : QK_OK;
 }
 
 double qk__attention_scale(const qk__run *run, size_t dim)

@@ -8,6 +8,7 @@
 #include "stats/attention_profile.h"
 #include "stats/plasticity_core.h"
 #include "stats/rotation.h"
+#include "stats/token_lists.h"
 
 static void free_head(qk_head_results *head)
 {
@@ -18,6 +19,7 @@ static void free_head(qk_head_results *head)
     qk__rotation_free(&head->rotation);
     qk__plasticity_free(&head->plasticity);
     qk__attention_free(&head->attention);
+    qk__tokens_free(&head->tokens);
     free(head->intervals);
     if (head->repeats)
         free(head->repeats->items);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The analyses of one query head with its key head: analyse_head.c, which leads, head_attention.c and intervals.c. */
+/* The analyses of one query head with its key head: analyse_head.c, which leads, head_attention.c, head_tokens.c and
+ * intervals.c. */
 #ifndef QK_ANALYSIS_HEAD_ANALYSES_H
 #define QK_ANALYSIS_HEAD_ANALYSES_H
 
 #include "analysis/head_data.h"
 #include "stats/plasticity_repeats.h"
+#include "stats/token_lists.h"
 
 /* What is computed once of a key head, for all its query heads. */
 typedef struct qk__key_data {
@@ -12,6 +14,7 @@ typedef struct qk__key_data {
     qk__key_index *index; /* the keys by example; NULL without plasticity */
     /* position from all dimensions; NaN where the texts are not kept */
     qk_multiple_correlation told;
+    qk__token_keys tokens; /* zeros unless they are listed */
 } qk__key_data;
 
 QK_MUST_CHECK qk_status qk__key_data_read(qk__run *run, int worker, const qk_head *head,
@@ -51,6 +54,14 @@ QK_MUST_CHECK qk_status qk__analyse_attention(qk__run *run, int worker, qk_head_
                                               const qk__head_data *queries,
                                               const qk__key_data *keys,
                                               qk__head_repeats *repeats, qk_error *err);
+
+/* Its tokens, where the run lists them; and what that needs of its keys (head_tokens.c). */
+QK_MUST_CHECK qk_status qk__analyse_tokens(qk__run *run, int worker, qk_head_results *head,
+                                           const qk__head_data *queries,
+                                           const qk__key_data *keys, qk__head_repeats *repeats,
+                                           qk_error *err);
+QK_MUST_CHECK qk_status qk__key_data_list_tokens(const qk__run *run, qk__key_data *keys,
+                                                 qk_error *err);
 
 /* Intervals and repetitions of a head whose analyses are done (intervals.c). */
 QK_MUST_CHECK qk_status qk__head_intervals(qk__run *run, qk_head_results *results,

@@ -46,9 +46,24 @@ typedef struct keeper {
     qk__head_data *data;
     size_t total, capacity; /* rows promised, rows there is room for */
     size_t row_bytes;
+    const qk_rows *reader;
+    size_t integers; /* of a row */
 } keeper;
 
-enum { FIRST_ROWS = 1 << 16, NUM_INTEGERS = 4 };
+enum { FIRST_ROWS = 1 << 16, NUM_INTEGERS = 5 };
+
+static bool wants_tokens(const qk__run *run, const qk_head *head)
+{
+    return run->lists_tokens && head->id.kind == QK_KEY;
+}
+
+static keeper start_keeping(const qk__run *run, const qk_rows *reader, qk__head_data *data)
+{
+    return (keeper){.data = data,
+                    .total = (size_t)qk_rows_total(reader),
+                    .reader = reader,
+                    .integers = NUM_INTEGERS - !wants_tokens(run, data->head)};
+}
 
 /* Points the sample, which its users only read, to the arrays. */
 static void publish(keeper *k, const qk_block *block)
@@ -62,6 +77,8 @@ static void publish(keeper *k, const qk_block *block)
                                .bucket = integers + k->capacity,
                                .example = integers + 2 * k->capacity,
                                .window = integers + 3 * k->capacity};
+    if (k->integers == NUM_INTEGERS)
+        k->data->tokens = integers + 4 * k->capacity;
 }
 
 static qk_status grow(keeper *k, const qk_block *block, qk_error *err)
@@ -74,7 +91,7 @@ static qk_status grow(keeper *k, const qk_block *block, qk_error *err)
     capacity = capacity < needed ? needed : capacity;
     k->row_bytes = block->dim * (block->f32 ? sizeof(float) : sizeof(double));
     void *vectors = qk__alloc_aligned(capacity, k->row_bytes);
-    int64_t *integers = qk__calloc(capacity, NUM_INTEGERS * sizeof *integers);
+    int64_t *integers = qk__calloc(capacity, k->integers * sizeof *integers);
     if (!vectors || !integers) {
         free(vectors);
         free(integers);
@@ -82,7 +99,7 @@ static qk_status grow(keeper *k, const qk_block *block, qk_error *err)
     }
     if (k->capacity > 0) {
         memcpy(vectors, k->data->vectors, k->data->rows.rows * k->row_bytes);
-        for (size_t i = 0; i < NUM_INTEGERS; i++)
+        for (size_t i = 0; i < k->integers; i++)
             memcpy(integers + i * capacity, k->data->integers + i * k->capacity,
                    k->data->rows.rows * sizeof *integers);
     }
@@ -100,11 +117,11 @@ static qk_status keep(keeper *k, const qk__buckets *buckets, const qk_block *blo
 {
     QK_TRY(grow(k, block, err));
     const int64_t *const from[NUM_INTEGERS] = {block->position, block->bucket, block->example,
-                                               block->window};
+                                               block->window, qk__rows_tokens(k->reader)};
     size_t at = k->data->rows.rows;
     const void *vectors = block->f32 ? (const void *)block->f32 : (const void *)block->f64;
     memcpy((char *)k->data->vectors + at * k->row_bytes, vectors, block->rows * k->row_bytes);
-    for (size_t i = 0; i < NUM_INTEGERS; i++)
+    for (size_t i = 0; i < k->integers; i++)
         if (from[i]) /* else they are 0 */
             memcpy(k->data->integers + i * k->capacity + at, from[i],
                    block->rows * sizeof(int64_t));
@@ -162,8 +179,10 @@ static qk_status accumulate(reading *how, const qk_block *b, bool last, qk_accum
 }
 
 /* After the last row. */
-static qk_status finish_rows(const qk__run *run, qk__head_data *data, qk_error *err)
+static qk_status finish_rows(const qk__run *run, qk_rows *reader, qk__head_data *data,
+                             qk_error *err)
 {
+    data->strings = qk__rows_take_strings(reader);
     const qk_analysis_settings *s = run->settings;
     if (data->head->id.kind == QK_KEY && qk__run_does(run, QK_ANALYSE_PLASTICITY) &&
         s->plasticity.convention == QK_CONVENTION_PUBLISHED)
@@ -181,7 +200,7 @@ static qk_status fail_no_rows(const qk__run *run, const char *file, qk_error *er
 static qk_status add_rows(qk__run *run, qk_rows *reader, qk__head_data *data,
                           qk_accumulator *acc, reading *how, qk_error *err)
 {
-    keeper k = {.data = data, .total = (size_t)qk_rows_total(reader)};
+    keeper k = start_keeping(run, reader, data);
     qk_block block;
     int64_t first_position = 0;
     for (;;) {
@@ -189,7 +208,7 @@ static qk_status add_rows(qk__run *run, qk_rows *reader, qk__head_data *data,
         if (block.rows == 0 && block.first_row == 0)
             return fail_no_rows(run, data->head->files[0], err);
         if (block.rows == 0)
-            return finish_rows(run, data, err);
+            return finish_rows(run, reader, data, err);
         if (block.first_row == 0)
             first_position = block.position[0];
         for (size_t i = 0; i < block.rows && how->constant; i++)
@@ -275,6 +294,8 @@ static qk_status open_rows(qk__run *run, int worker, const qk_head *head, qk__he
         columns |= QK_OPTIONAL_EXAMPLE;
     if (qk__run_does(run, QK_ANALYSE_PLASTICITY) && run->buckets.count == 0)
         columns |= QK_COLUMN_BUCKET;
+    if (wants_tokens(run, head))
+        columns |= QK__TOKEN_STRINGS;
     QK_TRY(qk__run_open_rows(run, worker, head, columns, run->settings->max_samples, err));
     note_files(run, head, run->readers[worker], &data->bytes);
     return qk_rows_dim(run->readers[worker]) > 0
@@ -331,7 +352,7 @@ static qk_status read_reservoir(qk__run *run, int worker, const qk_head *head,
 {
     QK_TRY(open_rows(run, worker, head, data, err));
     qk_rows *reader = run->readers[worker];
-    keeper k = {.data = data, .total = (size_t)qk_rows_total(reader)};
+    keeper k = start_keeping(run, reader, data);
     qk_block block;
     QK_TRY(qk__states_fit(head, qk_rows_total(reader), qk_rows_dim(reader),
                           data->moments->count, data->moments->dim, err));
@@ -340,7 +361,7 @@ static qk_status read_reservoir(qk__run *run, int worker, const qk_head *head,
         if (block.rows > 0)
             QK_TRY(keep(&k, &run->buckets, &block, err));
     } while (block.rows > 0);
-    return finish_rows(run, data, err);
+    return finish_rows(run, reader, data, err);
 }
 
 /* Takes the moments of each group that has rows, by as many bits as intervals use. */
@@ -433,7 +454,9 @@ void qk__head_data_free(qk__run *run, qk__head_data *data)
     qk__head_state_free(&data->state);
     free(data->vectors);
     free(data->integers);
+    qk__token_strings_free(&data->strings);
     data->vectors = data->integers = NULL;
+    data->tokens = NULL;
     data->rows = (qk_block){0};
 }
 

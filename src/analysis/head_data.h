@@ -18,7 +18,10 @@ typedef struct qk__head_data {
     qk_text_lengths lengths; /* from its rows */
     qk_block rows;           /* rows is 0 unless the run keeps rows, which are then here: */
     void *vectors;
-    int64_t *integers;     /* 4 a row: all positions, then buckets, examples, windows */
+    /* 4 a row: all positions, then buckets, examples, windows; of keys also tokens, where they are listed */
+    int64_t *integers;
+    const int64_t *tokens; /* numbers of strings; NULL: they are not listed */
+    qk__token_strings strings;
     qk__text_parts parts;  /* moments by groups of texts, only with intervals */
     qk__head_state *state; /* where its moments were read from; NULL: from all its rows */
     int sign;              /* of its rows as keys (qk__key_sign), 1 where it is not needed */

@@ -171,6 +171,7 @@ qk_status qk__run_open(qk__run *run, const qk_analysis_settings *settings, qk_er
     QK_TRY(read_text_ids(run, err));
     QK_TRY(qk__states_open(run, err));
     QK_TRY(qk__find_attention(run, err));
+    QK_TRY(qk__find_tokens(run, err));
     settings = run->settings;
     const qk_capture_info *info = qk_capture_get_info(run->capture);
     if (info->has_manifest && !info->complete)
@@ -188,8 +189,9 @@ qk_status qk__run_open(qk__run *run, const qk_analysis_settings *settings, qk_er
                      names);
     run->threads = qk__count_threads(&settings->context);
     run->results->threads = run->threads;
-    run->results->contents =
-        qk__contents_of(settings) | (run->states.has_rows ? QK__RESERVOIR : 0U);
+    run->results->contents = qk__contents_of(settings) |
+                             (run->states.has_rows ? QK__RESERVOIR : 0U) |
+                             (run->lists_tokens ? QK__TOKENS : 0U);
     take_shape(run, &place);
     run->block_rows = settings->block_rows > 0 ? settings->block_rows : QK__BLOCK_ROWS;
     run->results->capture = qk__strdup(qk_capture_path(run->capture));

@@ -62,6 +62,7 @@ typedef struct qk__run {
     int listed_group;       /* group size by the names on the Hub; 0 = none */
     qk__states states;      /* moments in place of all rows; attention */
     bool attention_of_rows; /* rows are whole texts, and are kept for it */
+    bool lists_tokens;      /* keys have the strings of their tokens */
     /* files of the heads that are read, in capture order, set by the workers, and of the layers' moments; NULL:
      * they are not listed */
     qk__input *inputs;

@@ -27,6 +27,7 @@ enum {
     QK__COMPARISON = 1 << 14, /* of two models */
     QK__ABLATION = 1 << 15,   /* of a model whose heads are changed */
     QK__AT_LENGTHS = 1 << 16, /* categories at other lengths of the texts */
+    QK__TOKENS = 1 << 17,     /* token strings of keys */
 };
 unsigned qk__contents_of(const qk_analysis_settings *settings);
 
@@ -98,6 +99,7 @@ typedef enum qk__storage {
     QK__FEWER,    /* size_t[2], of which the smaller; NaN for 0 */
     QK__INDEX,    /* of the row */
     QK__POSITIVE, /* int64_t; empty unless above 0 */
+    QK__KNOWN,    /* int64_t; empty for QK_NO_EXAMPLE */
     QK__COUNT,    /* size_t */
     QK__TEXT,     /* char * */
     QK__LETTERS,  /* char[] */

@@ -75,6 +75,7 @@ static qk_status mark_empty(qk_columns *c, size_t k, qk_error *err)
         if (!c->empty[k] && !(c->empty[k] = qk__calloc(c->num_rows, sizeof **c->empty)))
             return qk__nomem(err);
         c->empty[k][i] = true;
+        c->values[k][i].integer = 0;
     }
     return QK_OK;
 }

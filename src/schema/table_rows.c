@@ -108,7 +108,8 @@ int64_t qk__integer_of(const qk__column *column, const qk__row *row)
 
 bool qk__is_empty_integer(const qk__column *column, int64_t value)
 {
-    return column->storage == QK__POSITIVE && value <= 0;
+    return (column->storage == QK__POSITIVE && value <= 0) ||
+           (column->storage == QK__KNOWN && value == QK_NO_EXAMPLE);
 }
 
 int qk__category_of(const char *text)

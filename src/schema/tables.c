@@ -18,6 +18,7 @@
 #define INT(of, owner, member)      VALUE(INTEGER, INT, of, owner, member)
 #define INT64(of, owner, member)    VALUE(INTEGER, INT64, of, owner, member)
 #define POSITIVE(of, owner, member) VALUE(INTEGER, POSITIVE, of, owner, member)
+#define KNOWN(of, owner, member)    VALUE(INTEGER, KNOWN, of, owner, member)
 #define COUNT(of, owner, member)    VALUE(INTEGER, COUNT, of, owner, member)
 #define TEXT(of, owner, member)     VALUE(TEXT, TEXT, of, owner, member)
 #define LETTERS(of, owner, member)  VALUE(TEXT, LETTERS, of, owner, member)
@@ -131,7 +132,8 @@ bool qk__is_result(const qk__table *table)
 
 bool qk__is_table_of(const qk__table *table, unsigned contents)
 {
-    return (table->needs & ~(contents | QK__PLANES | QK__AT_LENGTHS | QK__INTERVALS)) == 0 &&
+    const unsigned options = QK__PLANES | QK__AT_LENGTHS | QK__INTERVALS | QK__TOKENS;
+    return (table->needs & ~(contents | options)) == 0 &&
            ((table->needs ^ contents) & VARIANTS) == 0;
 }
 

@@ -16,7 +16,8 @@ enum { MAX_TABLE_BYTES = 1 << 30 };
 
 unsigned qk__study_contents(const qk__study_work *work)
 {
-    const unsigned some = QK__RESERVOIR | QK_ANALYSE_ATTENTION; /* which a model may lack */
+    const unsigned some =
+        QK__RESERVOIR | QK__TOKENS | QK_ANALYSE_ATTENTION; /* which a model may lack */
     unsigned contents = qk__contents_of(&work->plan->config.settings) & ~some;
     for (size_t i = 0; i < work->plan->num_models; i++)
         contents |= work->places[i].contents & some;

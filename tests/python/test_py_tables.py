@@ -54,6 +54,13 @@ def both(qkscope, tmp_path, command, function, capture, options=(), **keywords):
     return results, sum(check(results[name], folder / name) for name in results.tables)
 
 
+def test_tokens(qkscope, tmp_path):
+    """Of a capture with token strings, with empty integers and texts of all kinds."""
+    synth(tmp_path / "capture", layers=1, examples=9, rows=200, dim=16, token_strings=True)
+    results, empty = both(qkscope, tmp_path, "analyze", qk.analyze, tmp_path / "capture")
+    assert {*results.tokens["list"]} == {"attended", "far"} and empty > 0
+
+
 @pytest.fixture(scope="module")
 def windows(tmp_path_factory):
     """Heads with a sliding window, and such without."""
