@@ -10,7 +10,7 @@ const cli_command cmd_attention = {
         "For every query head: how much of its attention goes to the first token, to itself, "
         "to the token before, near and far, and to earlier copies of its token and what "
         "followed them; how much of it distance alone explains; names of heads as the field "
-        "uses them, where they are certain; and whether the drift of keys, or mean vectors "
+        "uses them, where they are certain; and whether bias strength, or mean vectors "
         "that RoPE turns, predict its attention over distance.\n\n" CLI_CAPTURE_IS
         "\n\nThe capture keeps sums of attention (capture --keep rows,attention), or rows of "
         "every position of its texts after RoPE. Writes attention.csv (a row per head), "

@@ -58,12 +58,12 @@ def test_profiles_of_six_heads(qkscope, tmp_path):
         series = {row["series"]: [] for row in panel}
         for row in panel:
             series[row["series"]].append(row)
-        found = [numbers(series[name], "x", "y") for name in ("measured", "predicted by mean vectors", "predicted by the drift of keys")]
+        found = [numbers(series[name], "x", "y") for name in ("measured", "predicted by mean vectors", "predicted by bias strength")]
         assert np.column_stack([found[0], found[1][:, 1], found[2][:, 1]]) == pytest.approx(ratios_of(profile, head), rel=1e-9)
     labels = [text.replace("\N{MINUS SIGN}", "-") for text in svg_texts(figure)]
     assert [text for text in labels if text.startswith("layer")] == [
         f"layer {h['layer']}, head {h['q_head']}: R² = {h['means_r2']:.2f}" for h in chosen]
-    assert {"measured", "predicted by mean vectors", "predicted by the drift of keys"} <= set(labels)
+    assert {"measured", "predicted by mean vectors", "predicted by bias strength"} <= set(labels)
 
 
 def test_profiles_by_layer(qkscope, tmp_path):
@@ -83,7 +83,7 @@ def test_profiles_without_predictions(qkscope, tmp_path):
     make_profiles(tmp_path, {"predicted_means": None, "predicted_rotation": 1e-40}, means_r2=False)
     figure = draw(qkscope, tmp_path) / ALONE
     labels = svg_texts(figure)
-    assert "predicted by the drift of keys" in labels and "predicted by mean vectors" not in labels
+    assert "predicted by bias strength" in labels and "predicted by mean vectors" not in labels
     assert not any("R²" in text for text in labels) and len(panels(figure)) == 5
     assert not any("e" in text and "−" in text for text in labels), "1e-40 is on no axis"
 

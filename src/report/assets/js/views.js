@@ -36,8 +36,8 @@ const CHARTS = [
     about: "Measured, and as mean vectors and frequencies predict it. Distance 0 is in the table alone.",
     lines: [["measured", "--ink", []], ["predicted", "--mark", [5, 3]]] },
   { name: "attention", title: "Attention by distance", x: "distance in tokens", log: true, table: "attention.csv",
-    about: "Of the latest rows, over uniform attention (1): measured, and as mean vectors and the drift of keys predict it.",
-    lines: [["measured", "--ink", []], ["mean vectors", "--mark", [5, 3]], ["drift of keys", "--link", [2, 3]]], logY: true },
+    about: "Of the latest rows, over uniform attention (1): measured, and as mean vectors and bias strength predict it.",
+    lines: [["measured", "--ink", []], ["mean vectors", "--mark", [5, 3]], ["bias strength", "--link", [2, 3]]], logY: true },
 ];
 const MARGIN = { left: 46, right: 8, top: 8, bottom: 34 };
 const FINE = 7; // numbers of an axis
