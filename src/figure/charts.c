@@ -424,7 +424,7 @@ void qk__build_chart(qk__figure *figure, const qk__subject *subject)
     p.sheet.markup = charts[0].panel->series[0].role != QK__GROUP;
     qk__set_heading(figure, subject->results, subject->model, subject->kind->heading);
     if (subject->kind->pools)
-        qk__tell_pooled(figure, subject->results);
+        qk__tell_pooled(figure, subject->results, subject->results->num_models);
     qk__begin_sheet(figure, &p.sheet);
     for (size_t i = 0; i < count; i++)
         draw_chart(figure, &p, &charts[i], i);

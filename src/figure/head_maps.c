@@ -181,15 +181,17 @@ void qk__build_head_maps(qk__figure *figure, const qk__subject *subject)
     size_t of = fill_maps(figure, subject, &scale, all);
     char heading[160];
     int length = snprintf(heading, sizeof heading, "%s, head by head", subject->kind->heading);
-    if (all->count < of)
-        snprintf(heading + length, sizeof heading - (size_t)length, " (%zu of %zu %s)",
-                 all->count, of, results->checkpoints ? "checkpoints" : "models");
+    if (all->count < results->num_models)
+        snprintf(heading + length, sizeof heading - (size_t)length, " (%zu of %zu %s%s)",
+                 all->count, results->num_models,
+                 results->checkpoints ? "checkpoints" : "models",
+                 of < results->num_models ? "; others have no number" : "");
     qk__set_heading(figure, results, NULL, heading);
     all->sheet = plan_head_maps(figure, all, results->num_models > 1);
     all->one_scale = true;
     all->x_label = "Query head";
     all->y_label = "Layer";
-    all->hatched = "no such head, or not in the capture";
+    all->hatched = "no number";
     qk__entry entries[QK_NUM_CATEGORIES];
     if (!shown->field && figure->status == QK_OK) {
         all->sheet.num_entries = list_categories(figure, all, entries);
@@ -294,7 +296,7 @@ void qk__build_depth_maps(qk__figure *figure, const qk__subject *subject)
                              .below = 56};
     all->x_label = all->maps[0].column_labels ? "Depth (layer / last layer)" : "Layer";
     all->y_label = qk__model_word(results);
-    all->hatched = all->maps[0].column_labels ? "no layer there" : "no values";
+    all->hatched = "no number";
     all->parted = results;
     qk__set_heading(figure, results, NULL, subject->kind->heading);
     if (ok)
@@ -344,7 +346,7 @@ void qk__build_layer_map(qk__figure *figure, const qk__subject *subject)
                              .below = 56};
     all->x_label = "Layer";
     all->y_label = "Mean of";
-    all->hatched = "no values";
+    all->hatched = "no number";
     qk__set_heading(figure, subject->results, NULL, subject->kind->heading);
     qk__draw_maps(figure, all);
 }

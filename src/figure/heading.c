@@ -3,6 +3,7 @@
 #include "figure/heading.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/utf8.h"
@@ -26,14 +27,18 @@ void qk__set_heading(qk__figure *figure, const qk__results *results,
                    same ? "" : label);
 }
 
-void qk__tell_pooled(qk__figure *figure, const qk__results *results)
+void qk__tell_pooled(qk__figure *figure, const qk__results *results, size_t models)
 {
     char *subject = figure->heading.subject;
     size_t length = strlen(subject);
+    const char *words = results->checkpoints ? "checkpoints" : "models";
+    char shown[40] = "all";
+    if (models < results->num_models)
+        snprintf(shown, sizeof shown, "%zu of", models);
     if (results->num_models > 1)
         qk__utf8_print(subject + length, sizeof figure->heading.subject - length,
-                       "%sheads of all %zu %s", length ? " · " : "", results->num_models,
-                       results->checkpoints ? "checkpoints" : "models");
+                       "%sheads of %s %zu %s", length ? " · " : "", shown, results->num_models,
+                       words);
 }
 
 void qk__set_own_heading(qk__figure *figure, const char *title, const char *subject)

@@ -12,8 +12,8 @@
 void qk__set_heading(qk__figure *figure, const qk__results *results,
                      const qk__result_model *model, const char *title);
 
-/* Says below that the heads of all models are in one picture, where there are several. */
-void qk__tell_pooled(qk__figure *figure, const qk__results *results);
+/* Says below that the heads of so many models are in one picture, where there are several. */
+void qk__tell_pooled(qk__figure *figure, const qk__results *results, size_t models);
 
 /* For a figure of no study: a title from outside, and markup below it; NULL: none. */
 void qk__set_own_heading(qk__figure *figure, const char *title, const char *subject);

@@ -46,8 +46,8 @@ static void find_bins(const double *sorted, size_t count, size_t num_models, bin
         double width = 2 * reach / cbrt((double)count / (double)num_models);
         double wanted = width > 0 ? ceil(span / width) : MIN_BINS;
         of->width = span / fmin(MAX_BINS, fmax(MIN_BINS, wanted));
-    } else { /* one value */
-        of->width = of->high != 0 ? fabs(of->high) / 4 : 1;
+    } else { /* one value, in the middle of its bin */
+        of->width = of->high != 0 ? fabs(of->high) / 1.5 : 1;
     }
     of->first = floor(of->low / of->width);
     of->count = (size_t)(floor(of->high / of->width) - of->first) + 1;

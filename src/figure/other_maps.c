@@ -177,7 +177,7 @@ static void draw_layers(qk__figure *figure, const qk__subject *subject, const ch
     double height = OF_LAYER * (subject->model->last_layer + 1.0);
     all->x_label = x_label;
     all->y_label = "Layer";
-    all->hatched = "not in the capture";
+    all->hatched = "no number";
     all->sheet = (qk__sheet){.most = all->count,
                              .least = 220,
                              .left = 62,

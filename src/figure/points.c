@@ -263,9 +263,9 @@ void qk__build_points(qk__figure *figure, const qk__subject *subject)
     if (!qk__gather_families(figure, subject, false, &c.families))
         return;
     qk__set_heading(figure, subject->results, NULL, subject->kind->heading);
-    if (subject->kind->pools)
-        qk__tell_pooled(figure, subject->results);
     put_together(&c.families);
+    if (subject->kind->pools)
+        qk__tell_pooled(figure, subject->results, c.families.panels[0].count);
     set_powers(&c);
     if (c.by_category)
         name_categories(figure, &c, &named);

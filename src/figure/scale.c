@@ -44,13 +44,14 @@ qk__power qk__power_for(const qk__field *field, double largest)
 
 /* ---- colours ---------------------------------------------------------------------------- */
 
+/* What has a sign is red above 0 and blue below, whatever it is a number of. */
 static const struct {
     const qk__colormap *above, *below;
 } RAMPS[] = {
     [QK__HUE_NONE] = {&qk__viridis, NULL},
-    [QK__HUE_QUERIES] = {&qk__blues, &qk__oranges},
+    [QK__HUE_QUERIES] = {&qk__reds, &qk__blues},
     [QK__HUE_KEYS] = {&qk__reds, &qk__blues},
-    [QK__HUE_BIAS] = {&qk__oranges, &qk__blues},
+    [QK__HUE_BIAS] = {&qk__reds, &qk__blues},
     [QK__HUE_PLASTICITY] = {&qk__magma, &qk__magma},
 };
 

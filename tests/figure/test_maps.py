@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from drawn_studies import CATEGORIES, Study, cross, training, values  # noqa: F401
+from drawn_studies import CATEGORIES, Study, change, cross, training, values  # noqa: F401
 from figure_files import draw, drawn, svg_texts, told
 from made_tables import make_heads, write_results
 from svg_pictures import Picture
@@ -31,7 +31,7 @@ def test_every_head_is_a_cell(cross, name, column):
         expected = {(row["q_head"], row["layer"]): number(row, column) for row in rows if number(row, column) is not None}
         assert panel == pytest.approx(expected, rel=1e-9)
     labels = cross.labels(name)
-    assert {*cross.labels_of_models, "Query head", "Layer", "no such head, or not in the capture"} <= set(labels)
+    assert {*cross.labels_of_models, "Query head", "Layer", "no number"} <= set(labels)
     assert column != "category" or {row["category"] for row in cross.heads if row["category"]} <= set(labels)
 
 
@@ -137,7 +137,7 @@ def test_missing_heads_are_hatched(qkscope, cross, tmp_path):
     one_model(tmp_path, 4, 4)
     figure = draw(qkscope, tmp_path, "--figure", "map-01-r-q") / "map-01-r-q"
     assert "#d8dee4" not in Picture(figure).colors("rect")
-    assert not any("no such head" in text for text in svg_texts(figure))
+    assert not any("no number" in text for text in svg_texts(figure))
 
 
 def test_more_models_than_panels(qkscope, tmp_path):
@@ -146,6 +146,16 @@ def test_more_models_than_panels(qkscope, tmp_path):
     panels = [name for name, *_ in models if name in labels]
     assert len(panels) == 12 and panels[0] == "m00" and panels[-1] == "m29"
     assert any("12 of 30 models" in text for text in labels)
+
+
+def test_a_model_without_the_number_is_counted(qkscope, tmp_path):
+    """Neither a map nor points are of all models then, and both say so."""
+    def lacks(row, rng):
+        change(row, rng)
+        row["distance_share"] = None if row["model"] == "name1" else row["distance_share"]
+    study = Study(qkscope, tmp_path, [(name, "f", "") for name in "abc"], [3], 4, change=lacks)
+    assert any("(2 of 3 models; others have no number)" in text for text in study.labels("attention-01-distance-share"))
+    assert "heads of 2 of 3 models" in study.labels("attention-07-r-q")
 
 
 def test_a_head_far_out_takes_no_memory(qkscope, tmp_path):

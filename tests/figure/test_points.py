@@ -104,6 +104,14 @@ def test_densities_of_bias(cross):
     assert next(found, None) is None and "Bias strength × 103" in labels  # 3 is raised
 
 
+@pytest.mark.parametrize("value", [0.0805, -0.0805])
+def test_the_histogram_of_one_value_is_about_it(qkscope, tmp_path, value):
+    write_results(tmp_path, make_heads("one", 1, 1, 1, change=lambda row, rng: row.update(bias_strength=value)), tables=("rotation",))
+    figure = draw(qkscope, tmp_path) / "rotation-04-bias-histograms"
+    edges = sorted({row["x"] for row in told(figure)})
+    assert sum(edges) / 2 == pytest.approx(value) and edges[1] - edges[0] == pytest.approx(abs(value) / 1.5) and "0" in svg_texts(figure)
+
+
 def test_a_far_head_does_not_squeeze_the_histogram(qkscope, tmp_path):
     def far(row, rng):
         if row["layer"] == row["q_head"] == 0:

@@ -50,10 +50,10 @@ static void test_two_sides_of_a_scale(void **state)
     qk__scale r_q = qk__scale_between(QK__HUE_QUERIES, -1, 1), shorter = r_q;
     shorter.low = -0.1; /* of the bar: colours stay */
     assert_true(channel(qk__scale_color(&r_q, 0, &dark), 0) > 230 && !dark);
-    assert_true(channel(qk__scale_color(&r_q, 0.8, &dark), 2) >
-                channel(qk__scale_color(&r_q, 0.8, &dark), 0) + 80);
-    assert_true(channel(qk__scale_color(&r_q, -0.8, &dark), 0) >
-                channel(qk__scale_color(&r_q, -0.8, &dark), 2) + 80);
+    assert_true(channel(qk__scale_color(&r_q, 0.8, &dark), 0) >
+                channel(qk__scale_color(&r_q, 0.8, &dark), 2) + 80);
+    assert_true(channel(qk__scale_color(&r_q, -0.8, &dark), 2) >
+                channel(qk__scale_color(&r_q, -0.8, &dark), 0) + 80);
     assert_true(apart(qk__scale_color(&r_q, -0.01, &dark), qk__scale_color(&r_q, 0.01, &dark)) <
                 8);
     assert_int_equal(qk__scale_color(&r_q, 0.4, &dark), qk__scale_color(&shorter, 0.4, &dark));

@@ -59,7 +59,7 @@ function axisOptions(name) {
     type: "linear", qkField: name,
     title: { display: true, text: name, color: css("--ink") },
     ...rangeOf(column),
-    ticks: { color: css("--muted"), maxTicksLimit: 7, callback: tickText, ...(column.id && name !== "depth" ? { precision: 0 } : {}) },
+    ticks: { color: css("--muted"), maxTicksLimit: 7, includeBounds: false, callback: tickText, ...(column.id && name !== "depth" ? { precision: 0 } : {}) },
     grid: { color: css("--line"), borderColor: css("--faint") },
   };
 }
