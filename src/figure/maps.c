@@ -110,10 +110,7 @@ static void fill_cell(qk__figure *figure, const qk__map *map, const qk__plot *pl
     if (!map->texts)
         return;
     const double factor = map->scale.power.factor;
-    const char *format = map->format;
-    if (strcmp(format, "%.2f") == 0 && largest_in_map(map) * factor >= 10)
-        format = "%.1f";
-    qk__draw_text(&figure->canvas, qk__number_text(text, format, factor * map->values[i]),
+    qk__draw_text(&figure->canvas, qk__number_text(text, map->format, factor * map->values[i]),
                   left + width / 2, top + height / 2,
                   (qk__type){plot->type, dark ? "#fefefe" : "#101010", QK__MIDDLE, 0, NULL});
 }
@@ -356,11 +353,13 @@ static void plan_maps(qk__figure *figure, qk__maps *all)
 {
     const double em = qk__em(figure);
     bool missing = false;
+    double most = 0;
     for (size_t m = 0; m < all->count; m++) {
         qk__map *map = &all->maps[m];
         for (size_t i = 0; i < map->rows * map->columns; i++)
             map->missing |= !isfinite(map->values[i]);
         missing |= map->missing;
+        most = fmax(most, largest_in_map(map));
     }
     if (!missing)
         all->hatched = NULL;
@@ -375,6 +374,10 @@ static void plan_maps(qk__figure *figure, qk__maps *all)
                      all->sheet.first.width >= (strcmp(map->format, "%.0f") == 0 ? 0.6 : 1) *
                                                    TEXT_WIDTH * em * (double)map->columns &&
                      all->sheet.first.height >= TEXT_HEIGHT * em * (double)map->rows;
+        const double largest =
+            map->scale.power.factor * (all->one_scale ? most : largest_in_map(map));
+        if (map->texts && strcmp(map->format, "%.2f") == 0 && largest >= 10)
+            map->format = "%.1f";
     }
 }
 

@@ -85,12 +85,17 @@ static void add_run(qk__manifests *p, const json_t *run, const char *label)
     size_t i;
     const json_t *warning;
     const char *model = *label ? label : qk__json_string(run, "model");
-    json_t *entry =
-        json_pack("{s:O, s:o, s:o, s:o, s:o, s:o}", "run", run, "model", qk__json_text(model),
-                  "capture", qk__json_text(qk__json_string(run, "capture")), "date",
-                  qk__json_text(qk__json_string(run, "date")), "host",
-                  qk__json_text(qk__json_string(run, "host")), "version",
-                  qk__json_text(qk__json_string(run, "qkscope")));
+    const json_t *settings = json_object_get(run, "settings");
+    json_t *tables = json_object_get(run, "tables");
+    tables = json_is_array(tables) ? json_incref(tables) : json_array();
+    json_t *entry = json_pack(
+        "{s:O, s:O, s:b, s:o, s:o, s:o, s:o, s:o}", "run", run, "tables", tables, "ci",
+        json_number_value(json_object_get(settings, "ci")) > 0, "model", qk__json_text(model),
+        "capture", qk__json_text(qk__json_string(run, "capture")), "date",
+        qk__json_text(qk__json_string(run, "date")), "host",
+        qk__json_text(qk__json_string(run, "host")), "version",
+        qk__json_text(qk__json_string(run, "qkscope")));
+    json_decref(tables);
     p->runs = qk__json_append(p->runs, name_source(entry, qk__json_string(run, "capture")));
     json_array_foreach(json_object_get(run, "warnings"), i, warning)
     {

@@ -466,8 +466,9 @@ qk_status qk_report_write(const qk_report_settings *settings, qk_report_outcome 
                         "page out, html = false or names of figures");
     const char *folder = settings->output ? settings->output : settings->results;
     if (!qk__is_dir(settings->results)) {
-        qk__set_error(err, QK_ERR_NOT_FOUND, "%s: no such folder of results",
-                      settings->results);
+        qk__set_error(err, QK_ERR_NOT_FOUND, "%s: %s", settings->results,
+                      qk__is_there(settings->results) ? "a file, and no folder of results"
+                                                      : "no such folder of results");
         return qk__path_tell(settings->results, QK__PATH_RESULTS, QK_ERR_NOT_FOUND, err);
     }
     QK_TRY(qk__place_claim(&output, folder, err));

@@ -205,7 +205,7 @@ def test_a_sign_that_tables_leave_open(qkscope, tmp_path):
         analyze(qkscope, drifting(tmp_path / name, drifts))
     out = tmp_path / "out"
     done = qkscope("compare", tmp_path / "of-a", tmp_path / "of-b", "-o", out, "--no-html", expect=0)
-    said = "tables have no axes: r_k of 2 heads changes sign (0:0, 0:3), which may be the convention of PC0 alone"
+    said = "r_k of 2 heads changes sign (0:0, 0:3): tables do not hold the axes, so this may be the convention of PC0 alone"
     summary = read_json(out / "compare_summary.json")
     assert said in done.err and any(said in warning for warning in summary["warnings"])
     top = {r["q_head"]: r["top_metric"] for r in read_csv(out / "compare_heads.csv")}

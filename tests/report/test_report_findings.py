@@ -179,6 +179,15 @@ def test_findings_need_rows(report_of):
     assert {finding.verdict for finding in findings(page).values()} <= {"too few to tell"}
 
 
+def test_heads_whose_certainty_is_not_known(report_of):
+    """They are counted beside the others, not left out."""
+    def change(row, rng, i):
+        row["category"] = CATEGORIES[0]
+        row["category_probability"] = 0.96875 if row["layer"] else None
+    page = report_of(**several(1, change), seen=True)
+    assert "0 of 20 heads" in page and "certain: other texts may well give another. How sure the category of the other 4 is, their texts do not tell." in page
+
+
 def test_tables_without_certainty(report_of):
     """As an older version wrote them."""
     def change(row, rng, i):

@@ -148,6 +148,11 @@ def test_what_to_do_next(qkscope, analysed, tmp_path):
     assert commands(page_drawn(qkscope, tables)) == [
         "qkscope analyze CAPTURE -o RESULTS --ci 95", "qkscope capture --model MODEL --text TEXTS -o LARGER",
         "qkscope rotate CAPTURE -o RESULTS"]
+    run = {"qkscope": VERSION, "model": "m", "tables": ["qk.csv", "heads.csv", "rotated.csv"], "settings": {"ci": 95}}
+    (tables / "manifest.json").write_text(json.dumps({"kind": "results", "runs": [run]}))
+    assert commands(page_drawn(qkscope, tables))[:2] == [
+        "qkscope capture --model MODEL --text TEXTS -o LARGER", "qkscope plasticity CAPTURE -o RESULTS"], "rotate ran without numbers"
+    (tables / "manifest.json").unlink()
     heads = ["m,{},{},0,0.1,0.05,0.15".format(row["layer"], row["q_head"]) for row in rows]
     (tables / "ablation").mkdir()
     (tables / "ablation" / "ablation_heads.csv").write_text("\n".join(

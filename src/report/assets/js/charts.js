@@ -116,7 +116,8 @@ class HeadChart {
     const fits = DEFAULT_AXES.filter(has);
     const numeric = [...COLUMNS.values()].filter((column) => !column.text && !column.end);
     const changed = numeric.filter((column) => column.first)[this.index];
-    const fallback = ["layer", (changed || numeric[numeric.length - 1]).name];
+    const told = numeric.filter((column) => !column.id && column.values.some(Number.isFinite));
+    const fallback = ["layer", (changed || told[this.index] || numeric[numeric.length - 1]).name];
     const pair = fits[this.index] || fits[0] || fallback;
     for (const [i, axis] of ["x", "y"].entries())
       this.selects[axis].replaceChildren(...numeric.map(({ name, label }) =>

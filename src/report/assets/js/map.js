@@ -3,7 +3,7 @@
 // is hatched. Cells are drawn on a canvas; pointer and arrow keys walk, a click or Enter opens the head, with
 // Shift it marks it, so that several can be opened side by side.
 
-const FIRST_FIELDS = ["r_q", "category", "ap_overall", "bias_strength"];
+const FIRST_FIELDS = ["r_q", "category", "ap_overall", "bias_strength", "distance_share"];
 const MANY_MAPS = 4; // that are drawn smaller
 const MAP_GUTTER = 26, MAP_FOOT = 18, MAP_FONT = "11.5px system-ui, sans-serif";
 const maps = { list: [], scale: null, field: "", model: "", said: null }; // said: the [map, cell] of the read-out
@@ -271,7 +271,7 @@ function chooseMaps() {
 function startMap() {
   const field = $("map-field"), model = $("map-model");
   const columns = [...COLUMNS.values()].filter((c) => !c.end && !["model", "family", "phase", "layer", "q_head", "depth"].includes(c.name));
-  const first = (columns.find((c) => c.first) || {}).name || FIRST_FIELDS.find((name) => COLUMNS.has(name)) || columns[0].name;
+  const first = (columns.find((c) => c.first) || {}).name || FIRST_FIELDS.find((name) => COLUMNS.has(name)) || (columns.find((c) => !c.id) || columns[0]).name;
   field.replaceChildren(...columns.map(({ name, label }) =>
     new Option(name === label ? name : `${name}: ${label}`, name, false, name === first)));
   model.replaceChildren(new Option("all", ""), ...RAW.models.map((m) => new Option(shortText(m.label, 120), m.name)));

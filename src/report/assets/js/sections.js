@@ -133,8 +133,10 @@ function certainty() {
   const s = SAID.sums;
   if (!s) return "";
   if (!s.judged) return html`<p class="known">How sure the category of a head is was not looked at, or no table says so.</p>`;
-  return [html`<p class="${s.uncertain ? "known" : "fine"}" data-warning="uncertain"><strong>${whole(s.uncertain)} of ${whole(s.judged)} heads</strong> (${
-    shareText(s.uncertain / s.judged)}) have a category that is not certain: other texts may well give another.</p>`];
+  const open = s.heads - s.judged;
+  return [html`<p class="${s.uncertain || open ? "known" : "fine"}" data-warning="uncertain"><strong>${whole(s.uncertain)} of ${whole(s.judged)} heads</strong> (${
+    shareText(s.uncertain / s.judged)}) have a category that is not certain: other texts may well give another.${
+    when(open, ` How sure the category of the other ${whole(open)} is, their texts do not tell.`)}</p>`];
 }
 
 function trusted() {
@@ -178,7 +180,7 @@ function nextCommands() {
   const rows = COMMANDS.filter(({ missing }) => missing()).slice(0, 3);
   return html`<div class="card" id="next"><h3>What to do next</h3><ul>${rows.map(({ brings, command }) =>
     html`<li>${brings}: <code>${command.replace("CAPTURE", capture ? shellWord(capture).replaceAll("$", "$$$$") : "CAPTURE")}</code></li>`)}</ul>${
-    when(RAW.models.length > 1, html`<p class="note">Of each model by itself; in a study its file says it for all of them.</p>`)}</div>`;
+    when(RAW.models.length > 1, html`<p class="note">Of each model by itself; the file of a study has it for all of them, such as <code>ci: 95</code> of its analyses.</p>`)}</div>`;
 }
 
 function pointsNote() {

@@ -45,10 +45,12 @@ const FINE = 7; // numbers of an axis
 // What results may lack, and the command that brings it: first what tells how far the numbers hold, then geometry,
 // behaviour, cause, use.
 const hasTable = (file) => [...COLUMNS.values()].some((column) => column.table === file);
-const lacks = (file) => () => !hasTable(file);
+// A table that a run wrote may be without numbers; the same command would bring none.
+const ran = (has) => SAID.runs.some(has);
+const lacks = (file) => () => !hasTable(file) && !ran((run) => run.tables.includes(file));
 const COMMANDS = [
   // An ablation always has intervals, of its own.
-  { of: "intervals", missing: () => ![...COLUMNS.values()].some((column) => column.lo && column.table !== "ablation_heads.csv"),
+  { of: "intervals", missing: () => !ran((run) => run.ci) && ![...COLUMNS.values()].some((column) => column.lo && column.table !== "ablation_heads.csv"),
     brings: "Intervals over texts, which tell how far the numbers hold", command: "qkscope analyze CAPTURE -o RESULTS --ci 95" },
   { of: "texts", missing: () => SAID.sums.few_texts > 0, brings: "More texts: of so few, others may give other numbers",
     command: "qkscope capture --model MODEL --text TEXTS -o LARGER" },
