@@ -92,6 +92,9 @@ def _number(value: Any, keyword: str) -> str:
 def _items(value: Any, kind: int, keyword: str) -> str:
     """Of a list of numbers, words or heads, with commas; a range is what it holds."""
     parts = []
+    if kind == HEADS and isinstance(value, tuple) and len(value) == 2 and not any(isinstance(item, (str, tuple)) for item in value):
+        raise wrong(keyword, value, f"[{value!r}] is head {value[1]} of layer {value[0]}, {list(value)!r} are these heads of every layer: "
+                                    "give one or the other")
     for item in value:
         if kind == HEADS and isinstance(item, tuple) and len(item) == 2:
             item = ":".join(part if isinstance(part, str) else _number(part, keyword) for part in item)

@@ -133,9 +133,9 @@ static qk_status read_text_ids(qk__run *run, qk_error *err)
     QK_TRY(qk__text_ids_read(ids, run->capture, err));
     if (ids->joined)
         qk__run_warn(run,
-                     "examples.csv: %zu examples are %zu texts (windows of a text, and equal "
+                     "examples.csv: %zu examples are %zu text%s (windows of a text, and equal "
                      "texts, are one): numbers over texts are over these",
-                     ids->count, ids->texts);
+                     ids->count, ids->texts, ids->texts == 1 ? "" : "s");
     if (ids->unknown)
         qk__run_warn(
             run,

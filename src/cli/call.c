@@ -334,14 +334,29 @@ bool cli_given(const cli_call *call, const char *option)
     return qk_settings_given(call->settings, option);
 }
 
+static bool is_control(char c)
+{
+    return (unsigned char)c < ' ' || c == 127;
+}
+
+/* A control character would not be shown as it is, so what is shown could not be pasted: $'...' spells it. */
 static void append_word(char **out, const char *word)
 {
-    bool plain = *word && !strpbrk(word, " \t\n\"'\\$`!*?[]{}()<>|&;#~");
+    bool plain = *word && !strpbrk(word, " \"'\\$`!*?[]{}()<>|&;#~"), spelt = false;
     char *p = *out;
+    for (const char *c = word; *c; c++)
+        spelt |= is_control(*c);
+    plain &= !spelt;
+    if (spelt)
+        *p++ = '$';
     if (!plain)
         *p++ = '\'';
     for (; *word; word++) {
-        if (*word == '\'' && !plain)
+        if (is_control(*word))
+            p += sprintf(p, "\\%03o", (unsigned)*word);
+        else if (spelt && (*word == '\'' || *word == '\\'))
+            p += sprintf(p, "\\%c", *word);
+        else if (*word == '\'' && !plain)
             p += sprintf(p, "'\\''");
         else
             *p++ = *word;
@@ -355,7 +370,7 @@ char *cli_words(const char *first, int count, char **words)
 {
     size_t size = strlen(first) + 1;
     for (int i = 0; i < count; i++)
-        size += 4 * strlen(words[i]) + 3;
+        size += 4 * strlen(words[i]) + 4;
     char *line = malloc(size);
     if (!line)
         return NULL;

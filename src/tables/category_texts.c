@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds categories in a condition that are misspelt or lack their quotes. */
+/* Finds slips in a condition: categories that are misspelt or lack their quotes, and << or >> for < or >. */
 #include <string.h>
 
 #include <qkscope/stats.h>
 
 #include "base/error.h"
 #include "base/spelling.h"
+#include "base/utf8.h"
 #include "tables/store.h"
 
 /* Refuses a text that is nearly a category. */
@@ -45,4 +46,19 @@ const char *qk__category_at(const char *text)
             return name;
     }
     return NULL;
+}
+
+qk_status qk__check_shifts(const char *text, qk_error *err)
+{
+    char quote = 0;
+    for (const char *c = text; *c; c++) {
+        if (quote ? *c == quote : *c == '\'' || *c == '"')
+            quote = quote ? 0 : *c;
+        else if (!quote && (*c == '<' || *c == '>') && c[1] == *c)
+            return qk__fail(
+                err, QK_ERR_ARGUMENT,
+                "character %d: %c%c moves the bits of a number; write %c to compare",
+                qk__utf8_count(text, (int)(c - text)) + 1, *c, *c, *c);
+    }
+    return QK_OK;
 }

@@ -230,6 +230,7 @@ static qk_status fail_text(const head_list *l, const char *sql, const char *text
 /* Adds the columns that the text reads. */
 static qk_status read_text(head_list *l, const char *text, qk_error *err)
 {
+    QK_TRY(qk__check_shifts(text, err));
     static const char *const SETS[] = {"main", "a", "b"};
     char *sql = sqlite3_mprintf("SELECT 1 FROM %s WHERE (%s\n)", l->from, text);
     sqlite3_stmt *statement = NULL;

@@ -131,6 +131,16 @@ static qk_status fail_at(qk__store *t, const char *sql, int code, qk_error *err)
             ? "; a text stands in single quotes; 'qkscope sql RESULTS' lists columns"
         : strstr(message, "no such table") ? "; 'qkscope sql RESULTS' lists tables"
                                            : "";
+    if (sql && strcmp(message, "incomplete input") == 0) {
+        const char *end = sql + strlen(sql), *word;
+        while (end > sql && isspace((unsigned char)end[-1]))
+            end--;
+        for (word = end; word > sql && !isspace((unsigned char)word[-1]);)
+            word--;
+        return qk__fail(err, QK_ERR_ARGUMENT,
+                        "incomplete input: something is missing after '%.*s'",
+                        (int)(end - word), word);
+    }
     const char *none = strncmp(message, NONE, strlen(NONE)) == 0 ? message + strlen(NONE) : "";
     const char *instead = qk_gone_column(none);
     if (instead)

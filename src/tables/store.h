@@ -137,6 +137,9 @@ qk__fill qk__fill_csv, qk__fill_sums, qk__fill_scores, qk__fill_ablated, qk__fil
 QK_MUST_CHECK qk_status qk__check_categories(const char *condition, qk_error *err);
 /* The category at the beginning of a text that lacks quotes; NULL: none. */
 const char *qk__category_at(const char *text);
+/* Refuses shifts. SQLite's << and >> move bits, and a number that is no integer loses its fraction first: a slip of the key for < or >
+ * gives a list that looks like an answer. */
+QK_MUST_CHECK qk_status qk__check_shifts(const char *condition, qk_error *err);
 
 /* Lengths of texts of the models in a set. With a second set, also the model, the capture, and how many heads the
  * second set lacks. */

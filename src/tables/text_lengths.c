@@ -70,8 +70,9 @@ const char *qk_text_lengths_say(const qk_text_lengths *lengths, char text[QK_LEN
         used = (size_t)qk__print_plain(text, QK_LENGTHS_SIZE, "texts of %.15g to %.15g tokens",
                                        l->least, l->most);
     else if (isfinite(l->most))
-        used = (size_t)qk__print_plain(text, QK_LENGTHS_SIZE, "texts of %s%.15g tokens",
-                                       isfinite(l->least) ? "" : "up to ", l->most);
+        used = (size_t)qk__print_plain(text, QK_LENGTHS_SIZE, "texts of %s%.15g token%s",
+                                       isfinite(l->least) ? "" : "up to ", l->most,
+                                       l->most == 1 ? "" : "s");
     else
         used = (size_t)qk__print_plain(text, QK_LENGTHS_SIZE, "texts of unknown length");
     if (isfinite(l->position_most) && used < QK_LENGTHS_SIZE)

@@ -357,6 +357,7 @@ def test_a_terminal_has_what_fits(program, qkscope, results, columns):
     (["--where", "category = 'position_dominated' and r_q < 2"], 2, "no category 'position_dominated' (did you mean position-dominated?)"),
     (["--where", "category = 'Mixd'"], 2, "no category 'Mixd' (did you mean mixed?)"),
     (["--where", "layer ="], 2, "syntax error"), (["--where", "r_q > 0; select 1"], 2, "syntax error"),
+    (["--where", "category = '>>' or r_q >> 3"], 2, "where: character 24: >> moves the bits of a number; write > to compare"),
     (["--where", "r_q > ?"], 2, "no expression"), (["--sort", "r_q, r_k"], 2, "row value"),
     (["--where", "category == mixed"], 2, "where: character 13: a text stands in single quotes: 'mixed'"),
     (["--where", "label == 'ü' and category == position-dominated"], 2, "where: character 30: a text stands in single quotes: 'position-dominated'"),

@@ -4,6 +4,7 @@ JSON, whose values stay exact all the same."""
 import json
 import re
 import shutil
+import subprocess
 import unicodedata
 
 import pytest
@@ -96,6 +97,15 @@ def check_tokens(outcome):
     outcome.out = outcome.out.replace("\t", "")
     check(outcome)
     return [line.replace(" \t ", "\t") for line in lines]
+
+
+def test_a_command_can_be_pasted(qkscope, tmp_path):
+    """A shell reads the words again that were given, of a folder with a line break as well."""
+    out = tmp_path / "a 'b\n\\c"
+    qkscope("pca", EXAMPLE, "--layers", "0", "-o", out, expect=0)
+    line = json.loads((out / "manifest.json").read_text())["runs"][0]["command_line"]
+    words = subprocess.run(["bash", "-c", f"printf '%s\\0' {line}"], capture_output=True, text=True, check=True).stdout.split("\0")
+    assert words[-2] == str(out) and "\n" not in line
 
 
 def test_one_function_prints():

@@ -57,6 +57,7 @@ def temporary(tmp_path, monkeypatch):
     ({"layers": [0, "x"]}, r"layers=\[0, 'x'\]: "),
     ({"layers": []}, r"layers=\[\]: is empty"),
     ({"heads": "2:x"}, r"heads='2:x': "),
+    ({"heads": (2, 1)}, r"heads=\(2, 1\): \[\(2, 1\)\] is head 1 of layer 2, \[2, 1\] are these heads of every layer"),
     ({"heads": [(1, 2, 3)]}, r"is neither a whole number nor a text"),
     ({"lda": 1}, "lda=1: expected True or False, not int"),
     ({"b_axis": "x"}, "b_axis='x': expected pairs or centroid"),

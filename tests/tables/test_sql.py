@@ -283,7 +283,7 @@ ENDLESS = "with recursive t(x) as (select 1 union all select x + 1 from t)"
     ("select avg(h.first_mass) from heads h", 2, "the column h.first_mass has left: use sink_mass"),
     ("select nix from heads", 2, "character 8: no such column: nix; a text stands in single quotes"),
     ("select \"mixed\" from heads", 2, "no such column: mixed"),
-    ("select layer from heads where", 2, "incomplete input"),
+    ("select layer from heads where", 2, "incomplete input: something is missing after 'where'"),
     ("select 1; select 2", 2, "one statement"), ("/* nothing at all */", 2, "no statement"), ("select ? from heads", 2, "parameter"),
     ("attach 'new.db' as new", 2, "only SELECT"), ("delete from heads", 2, "only SELECT"), ("create table t (x)", 2, "only SELECT"),
     ("create temp table t (x)", 2, "only SELECT"), ("pragma temp_store = 1", 2, "only SELECT"), ("begin immediate", 2, "only SELECT"),
