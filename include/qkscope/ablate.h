@@ -84,6 +84,7 @@ typedef struct qk_ablation_outcome {
     bool complete; /* else other shards are still to come, or it was a dry run */
     int64_t texts,
         tokens;          /* windows that are run, and tokens that have a loss and are changed */
+    int64_t longest;     /* tokens of the longest of these windows */
     int64_t texts_there; /* of them, done by now */
     int64_t branches;    /* of one text */
     double flops;        /* of all texts */

@@ -149,7 +149,7 @@ static void print_effects(const qk_ablation_outcome *o, bool singles, double tol
     if (*EXTRAS[beside].note)
         cli_print("%s\n", EXTRAS[beside].note);
     if (count > 0)
-        cli_print_verdicts(list, count, tolerance);
+        cli_print_verdicts(o, list, count, tolerance);
     free(list);
 }
 
@@ -165,9 +165,10 @@ static void tell_ablation(const request *r, const qk_ablation_outcome *o)
               "loss {loss:.5f} nats a token of {tokens}\n";
     cli_tell(&r->common, text,
              CLI_ROWS(CLI_OF(o, model), CLI_OF(o, complete), CLI_OF(o, texts),
-                      CLI_OF(o, texts_there), CLI_OF(o, tokens), CLI_OF(o, branches),
-                      CLI_OF(o, flops), CLI_OF(o, forecast), CLI_OF(o, loss),
-                      CLI_ROW("effects", effects_json(o, r->tolerance)), CLI_OF(o, seconds)));
+                      CLI_OF(o, texts_there), CLI_OF(o, tokens), CLI_OF(o, longest),
+                      CLI_OF(o, branches), CLI_OF(o, flops), CLI_OF(o, forecast),
+                      CLI_OF(o, loss), CLI_ROW("effects", effects_json(o, r->tolerance)),
+                      CLI_OF(o, seconds)));
     if (r->common.json || r->common.quiet || !o->complete)
         return;
     print_effects(o, true, r->tolerance);

@@ -12,14 +12,26 @@
 
 enum { MOST_SENTENCES = 10, MOST_NAMED = 8, MOST_COLUMNS = 100 };
 
-typedef enum verdict { HARMLESS, NEEDED, UNDECIDED, NUM_VERDICTS } verdict;
+typedef enum verdict { UNCHANGED, HARMLESS, NEEDED, UNDECIDED, NUM_VERDICTS } verdict;
 
-static const char *const VERDICTS[NUM_VERDICTS] = {"harmless", "needed", "undecided"};
+static const char *const VERDICTS[NUM_VERDICTS] = {"unchanged", "harmless", "needed",
+                                                   "undecided"};
+
+/* The effects of a list, which lie in the outcome. */
+typedef struct told {
+    const qk_ablation_outcome *outcome;
+    const qk_ablation_effect *const *list;
+    size_t count;
+    double tolerance;
+} told;
 
 /* The rules, in their order. */
 static verdict verdict_of(const qk_ablation_effect *e, double tolerance)
 {
-    return e->delta_hi < tolerance ? HARMLESS : e->delta_lo > 0 ? NEEDED : UNDECIDED;
+    return e->delta == 0 && e->drift == 0 ? UNCHANGED
+           : e->delta_hi < tolerance      ? HARMLESS
+           : e->delta_lo > 0              ? NEEDED
+                                          : UNDECIDED;
 }
 
 const char *cli_verdict(const qk_ablation_effect *effect, double tolerance)
@@ -42,18 +54,25 @@ static double plain(double loss)
 
 /* "without rotation the loss rises (0.0093, 0.0042 to 0.0144): it uses position". Only the first number of a sentence has its
  * unit. */
-static void add_verdict(FILE *text, const qk_ablation_effect *e, double tolerance,
+static void add_verdict(FILE *text, const told *t, const qk_ablation_effect *e,
                         const char *unit)
 {
     static const char *const SAID[2][NUM_VERDICTS] = {
-        {" is harmless", " raises the loss", " is not decided"},
-        {" the loss hardly rises", " the loss rises", " the rise is not decided"}};
+        {" changes nothing in these texts", " is harmless", " raises the loss",
+         " is not decided"},
+        {" nothing changes in these texts", " the loss hardly rises", " the loss rises",
+         " the rise is not decided"}};
     qk_ablation_words words = {.needs = "it is needed", .spares = "it is not needed"};
-    const verdict found = verdict_of(e, tolerance);
+    const verdict found = verdict_of(e, t->tolerance);
     if (!qk_ablation_wording(e->what, &words))
         snprintf(words.called, sizeof words.called, "%s", e->what);
-    fprintf(text, "%s%s (%.4f", words.called,
-            SAID[strncmp(words.called, "with", 4) == 0][found], plain(e->delta));
+    fprintf(text, "%s%s", words.called, SAID[strncmp(words.called, "with", 4) == 0][found]);
+    if (found == UNCHANGED) {
+        if (strncmp(e->what, "window", 6) == 0)
+            fprintf(text, ", which have at most %lld tokens", (long long)t->outcome->longest);
+        return;
+    }
+    fprintf(text, " (%.4f", plain(e->delta));
     if (isfinite(e->delta_lo) && isfinite(e->delta_hi))
         fprintf(text, ", %.4f to %.4f%s)", plain(e->delta_lo), plain(e->delta_hi), unit);
     else
@@ -61,18 +80,19 @@ static void add_verdict(FILE *text, const qk_ablation_effect *e, double toleranc
     if (found != UNDECIDED)
         fprintf(text, ": %s", found == HARMLESS ? words.spares : words.needs);
     if (found == NEEDED && e->draws > 0)
-        fprintf(text, ", %s than random heads", e->beyond_lo > 0 ? "more" : "no more");
+        fprintf(text,
+                e->beyond_lo > 0 ? ", more than random heads" : ", no more than random heads");
 }
 
 /* The next change of a group of heads in the order of the tables, which lie in one array. */
-static const qk_ablation_effect *next_of(const qk_ablation_effect *const *list, size_t count,
-                                         const char *group, const qk_ablation_effect *last)
+static const qk_ablation_effect *next_of(const told *t, const char *group,
+                                         const qk_ablation_effect *last)
 {
     const qk_ablation_effect *next = NULL;
-    for (size_t i = 0; i < count; i++)
-        if ((!last || list[i] > last) && (!next || list[i] < next) && is_told(list[i]) &&
-            strcmp(list[i]->group, group) == 0)
-            next = list[i];
+    for (size_t i = 0; i < t->count; i++)
+        if ((!last || t->list[i] > last) && (!next || t->list[i] < next) &&
+            is_told(t->list[i]) && strcmp(t->list[i]->group, group) == 0)
+            next = t->list[i];
     return next;
 }
 
@@ -83,8 +103,7 @@ static void print_indented(const char *text)
     cli_print("\n");
 }
 
-static void print_sentence(const qk_ablation_effect *const *list, size_t count,
-                           const char *group, double tolerance)
+static void print_sentence(const told *t, const char *group)
 {
     const qk_ablation_effect *e = NULL;
     char *said = NULL;
@@ -93,9 +112,9 @@ static void print_sentence(const qk_ablation_effect *const *list, size_t count,
     if (!text)
         return;
     fprintf(text, "%s: ", group);
-    for (const char *unit = " nats"; (e = next_of(list, count, group, e)); unit = "") {
+    for (const char *unit = " nats"; (e = next_of(t, group, e)); unit = "") {
         fprintf(text, "%s", *unit ? "" : "; ");
-        add_verdict(text, e, tolerance, unit);
+        add_verdict(text, t, e, unit);
     }
     fprintf(text, ".");
     if (fclose(text) == 0)
@@ -112,38 +131,38 @@ static bool is_first(const qk_ablation_effect *const *list, size_t i)
 }
 
 /* For each change: the number of each verdict, and the undecided heads. */
-static void print_counts(const qk_ablation_effect *const *list, size_t count, const char *what,
-                         double tolerance)
+static void print_counts(const told *t, const char *what)
 {
-    size_t of[NUM_VERDICTS] = {0};
-    for (size_t i = 0; i < count; i++)
-        of[verdict_of(list[i], tolerance)] += strcmp(list[i]->what, what) == 0;
+    size_t of[NUM_VERDICTS] = {0}, named = 0;
+    for (size_t i = 0; i < t->count; i++)
+        of[verdict_of(t->list[i], t->tolerance)] += strcmp(t->list[i]->what, what) == 0;
     qk_ablation_words words;
-    cli_print("  %s", qk_ablation_wording(what, &words) ? words.called : what);
-    for (int v = 0; v < NUM_VERDICTS; v++)
-        cli_print("%s%zu %s", v ? ", " : ": ", of[v], VERDICTS[v]);
-    size_t named = 0;
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(list[i]->what, what) == 0 && verdict_of(list[i], tolerance) == UNDECIDED &&
-            named++ < MOST_NAMED)
-            cli_print("%s%s", named == 1 ? " (" : ", ", list[i]->group);
+    cli_print("  %s: ", qk_ablation_wording(what, &words) ? words.called : what);
+    for (int v = of[UNCHANGED] > 0 ? UNCHANGED : HARMLESS; v < NUM_VERDICTS; v++)
+        cli_print("%zu %s%s", of[v], VERDICTS[v], v + 1 < NUM_VERDICTS ? ", " : "");
+    for (size_t i = 0; i < t->count; i++)
+        if (strcmp(t->list[i]->what, what) == 0 &&
+            verdict_of(t->list[i], t->tolerance) == UNDECIDED && named++ < MOST_NAMED)
+            cli_print("%s%s", named == 1 ? " (" : ", ", t->list[i]->group);
     cli_print("%s\n", named > MOST_NAMED ? ", ...)" : named ? ")" : "");
 }
 
-void cli_print_verdicts(const qk_ablation_effect *const *list, size_t count, double tolerance)
+void cli_print_verdicts(const qk_ablation_outcome *outcome,
+                        const qk_ablation_effect *const *list, size_t count, double tolerance)
 {
-    size_t told = 0, groups = 0;
-    const qk_ablation_effect *change = next_of(list, count, list[0]->group, NULL);
+    const told t = {outcome, list, count, tolerance};
+    size_t sentences = 0, groups = 0;
+    const qk_ablation_effect *change = next_of(&t, list[0]->group, NULL);
     cli_print("\nVerdicts; harmless means that the interval ends below %g nats a token "
               "(--tolerance):\n",
               tolerance);
-    for (size_t i = 0; i < count && told < MOST_SENTENCES; i++)
-        if (is_first(list, i) && ++told > 0)
-            print_sentence(list, count, list[i]->group, tolerance);
+    for (size_t i = 0; i < count && sentences < MOST_SENTENCES; i++)
+        if (is_first(list, i) && ++sentences > 0)
+            print_sentence(&t, list[i]->group);
     for (size_t i = 0; change && i < count; i++)
         groups += strcmp(list[i]->what, change->what) == 0;
-    if (groups > told)
-        cli_print("  ... and %zu more\n", groups - told);
-    for (; groups > 1 && change; change = next_of(list, count, list[0]->group, change))
-        print_counts(list, count, change->what, tolerance);
+    if (groups > sentences)
+        cli_print("  ... and %zu more\n", groups - sentences);
+    for (; groups > 1 && change; change = next_of(&t, list[0]->group, change))
+        print_counts(&t, change->what);
 }

@@ -5,10 +5,12 @@
 
 #include <qkscope/ablate.h>
 
-/* "harmless", "needed" or "undecided": the interval of the loss beside what the user accepts, in nats a token. */
+/* "unchanged": the change changed no prediction; else "harmless", "needed" or "undecided": the interval of the loss beside
+ * what the user accepts, in nats a token. */
 const char *cli_verdict(const qk_ablation_effect *effect, double tolerance);
 
 /* A sentence for each head or group of heads, in the order of the list, and the number of each verdict. */
-void cli_print_verdicts(const qk_ablation_effect *const *list, size_t count, double tolerance);
+void cli_print_verdicts(const qk_ablation_outcome *outcome,
+                        const qk_ablation_effect *const *list, size_t count, double tolerance);
 
 #endif

@@ -359,6 +359,22 @@ def test_changes_that_change_nothing(qkscope, tmp_path):
         assert row["what"] in moved or row["delta"] == row["drift"] == "0"
 
 
+def test_no_verdict_where_nothing_changes(qkscope, tmp_path):
+    """A window of the texts' length, or places that stay, says nothing about the head."""
+    words = ["ablate", "-m", STEP, "-t", write_texts(tmp_path, TEXTS[:8]), "--max-length", LONGEST, "--heads", "0:1,2:0",
+             "-w", f"window:{LONGEST},window:999,shuffle:1,remove", "--no-controls", "--tolerance", "9", "-o", tmp_path / "out"]
+    said = " ".join(qkscope(*words, expect=0).out.split())
+    assert (f"L0H1: with a window ({LONGEST}) nothing changes in these texts, which have at most {LONGEST} tokens; with a window (999) "
+            f"nothing changes in these texts, which have at most {LONGEST} tokens; with keys shuffled (1) nothing changes in these "
+            "texts; removing it is harmless (") in said
+    for what in (f"a window ({LONGEST})", "a window (999)", "keys shuffled (1)"):
+        assert f"with {what}: 2 unchanged, 0 harmless, 0 needed, 0 undecided" in said
+    assert "removing it: 2 harmless, 0 needed, 0 undecided" in said
+    told = json.loads(qkscope(*words, "--json", "--force", expect=0).out)
+    assert told["longest"] == LONGEST
+    assert [effect["verdict"] for effect in told["effects"]] == 2 * [*3 * ["unchanged"], "harmless"]
+
+
 # ---- what must not change the bytes --------------------------------------------------------------
 
 SOME = ["-w", "remove,mean,freeze,shuffle:4,profile,window:4", "--heads", "0:2-3,2:1", "--groups", "each", "--groups", "all",
