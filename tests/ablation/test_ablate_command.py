@@ -647,6 +647,30 @@ def test_operations_of_a_dry_run(qkscope, whole):
 
 # ---- what is printed -----------------------------------------------------------------------------
 
+def verdict(effect, tolerance):
+    if effect["delta"] == effect["drift"] == 0:
+        return "unchanged"
+    needed = effect["delta_lo"] > 0 and effect["p_corrected"] <= 0.05
+    return "harmless" if effect["delta_hi"] < tolerance else "needed" if needed else "undecided"
+
+
+def test_verdicts_of_many_heads(qkscope, tmp_path):
+    """An interval above 0 is not enough where p is large after the correction: the sentence has both."""
+    words = ["ablate", "-m", STEP, "-t", TINY / "passages.jsonl", "--max-texts", "4", "--max-length", "32", "--long", "cut",
+             "--what", "remove", "-o", tmp_path / "out"]
+    found = {e["group"]: e for e in json.loads(qkscope(*words, "--json", expect=0).out)["effects"]}
+    said = " ".join(qkscope(*words, expect=0).out.split())
+    chance, sure = found["L0H2"], found["L4H3"]
+    assert chance["delta_lo"] > 0.01 and chance["p_corrected"] > 0.05 and chance["verdict"] == "undecided"
+    p = number(rows_of(tmp_path / "out")[2]["p"])
+    assert p < 0.05 and (f"L0H2: removing it is not decided ({chance['delta']:.4f}, {chance['delta_lo']:.4f} to {chance['delta_hi']:.4f} "
+                         f"nats; p {p:.2g}, corrected for 20 tests {chance['p_corrected']:.2g}). ") in said
+    assert sure["verdict"] == "needed" and f"to {sure['delta_hi']:.4f} nats): the model needs it." in said
+    # One head alone is one test.
+    alone, = json.loads(qkscope(*words[:-1], tmp_path / "alone", "--heads", "0:2", "--json", expect=0).out)["effects"]
+    assert alone["p_corrected"] == pytest.approx(p, rel=1e-9) and alone["verdict"] == "needed"
+
+
 def test_json(qkscope, whole, results, tmp_path):
     """The rows of the tables, heads first."""
     words = ["ablate", "-m", STEP, "-t", whole[0], "--max-length", LONGEST, "-w", "remove,freeze", "--heads", "0:2-3,2:1-3,4:0",
@@ -661,7 +685,7 @@ def test_json(qkscope, whole, results, tmp_path):
             value = effect[column]
             assert np.isnan(number(row.get(column, ""))) if value is None else float(row[column]) == value, column
     for effect in found["effects"]:
-        assert effect["verdict"] == ("harmless" if effect["delta_hi"] < 0.01 else "needed" if effect["delta_lo"] > 0 else "undecided")
+        assert effect["verdict"] == verdict(effect, 0.01)
     said = qkscope(*words, tmp_path / "b", "--tolerance", "1e-9", expect=0).out.splitlines()
     first, = [e for e in found["effects"] if (e["group"], e["what"]) == ("L0H3", "freeze")]
     numbers = ", ".join(f"{first[name]:.4f}" for name in ("delta", "delta_lo")) + f" to {first['delta_hi']:.4f}"
@@ -670,8 +694,7 @@ def test_json(qkscope, whole, results, tmp_path):
     sentence = " ".join(line.strip() for line in said[begin:begin + 3])
     assert f"; without rotation the loss rises ({numbers}): it uses position." in sentence
     assert " nats)" in sentence.split(";")[0]
-    of = [("harmless" if e["delta_hi"] < 1e-9 else "needed" if e["delta_lo"] > 0 else "undecided")
-          for e in found["effects"] if e["what"] == "remove" and e["layer"] >= 0]
+    of = [verdict(e, 1e-9) for e in found["effects"] if e["what"] == "remove" and e["layer"] >= 0]
     [counts] = [line for line in said if line.startswith("  removing it: ") and f"{of.count('needed')} needed" in line][:1]
     assert f"removing it: {of.count('harmless')} harmless, {of.count('needed')} needed, {of.count('undecided')} undecided" in counts
     assert said[0].startswith(f"step-2004: {found['texts']} texts, {3 * (6 + 1)} changes of each")
