@@ -785,7 +785,7 @@ def ablate(
         controls = True
             False: neither random groups nor changes that keep the first keys
         draws = 20
-            random groups beside each group (0 to 1000)
+            different random groups beside each group, as far as there are so many (0 to 1000)
         seed = 0
             seed of random groups and shuffles (0 to 2147483647)
         ci = 95.0

@@ -32,6 +32,8 @@ enum {
     QK__ABLATION_REPEATED = QK_DISTANCE_BINS,
     QK__ABLATION_GROUPS = 32, /* of texts */
     QK__MOST_WHATS = 64,
+    /* Random groups, or directions: one or two others say nothing of how much such groups differ. */
+    QK__LEAST_CONTROLS = 3,
 };
 
 /* A change, without a head. */

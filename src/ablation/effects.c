@@ -118,6 +118,8 @@ static void add_draws(const qk__ablation *a, size_t trial, const repeated *delta
     if (e->draws == 0)
         return;
     e->random = mean.all / e->draws;
+    if (e->draws < QK__LEAST_CONTROLS)
+        return;
     one.all = delta->all - e->random;
     for (int g = 0; g < a->text_groups; g++)
         one.without[g] = delta->without[g] - mean.without[g] / e->draws;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which heads are changed together; random groups of as many heads in the same layers; and the branches of each text
  * that follow, in the order in which they begin. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -184,37 +185,41 @@ static qk_status add_named(qk__ablation *a, const char *text, bool *wanted, qk_e
 
 /* ---- random groups ----------------------------------------------------------------------- */
 
-/* Draws as many other heads in each layer; false: a layer has too few. heads has room for those of a layer besides. */
-static bool draw_heads(const qk__ablation *a, const qk__head_group *group, qk__rng *rng,
-                       int *heads)
+/* A layer's part of a group, heads done .. done + wanted - 1, and the heads that may be drawn in their place. */
+typedef struct layer_part {
+    size_t wanted, count;
+    int *others; /* [query heads of a layer] */
+} layer_part;
+
+static void find_others(const qk__ablation *a, const qk__head_group *group, size_t done,
+                        layer_part *part)
 {
-    const int width = a->recording.facts->num_q_heads;
-    const bool *chosen = a->recording.selection->q_heads;
-    size_t done = 0;
-    while (done < group->count) {
-        const int layer = group->heads[done] / width;
-        size_t wanted = 0;
-        int *others = heads + group->count;
-        uint64_t count = 0;
-        for (size_t i = done; i < group->count && group->heads[i] / width == layer; i++)
-            wanted++;
-        for (int head = 0; head < width; head++) {
-            bool in = false;
-            for (size_t i = done; i < done + wanted; i++)
-                in = in || group->heads[i] == layer * width + head;
-            if (!in && chosen[layer * width + head])
-                others[count++] = layer * width + head;
-        }
-        if (count < wanted)
-            return false;
-        for (size_t i = 0; i < wanted; i++) {
-            const uint64_t at = qk__rng_below(rng, count);
-            heads[done + i] = others[at];
-            others[at] = others[--count];
-        }
-        done += wanted;
+    const int width = a->recording.facts->num_q_heads, layer = group->heads[done] / width;
+    part->wanted = part->count = 0;
+    for (size_t i = done; i < group->count && group->heads[i] / width == layer; i++)
+        part->wanted++;
+    for (int head = layer * width; head < (layer + 1) * width; head++) {
+        bool in = false;
+        for (size_t i = done; i < done + part->wanted; i++)
+            in = in || group->heads[i] == head;
+        if (!in && a->recording.selection->q_heads[head])
+            part->others[part->count++] = head;
     }
-    return true;
+}
+
+/* How many different groups can be drawn: 0 where a layer has too few other heads. */
+static double count_possible(const qk__ablation *a, const qk__head_group *group, int *others)
+{
+    layer_part part = {.others = others};
+    double possible = 1;
+    for (size_t done = 0; done < group->count; done += part.wanted) {
+        find_others(a, group, done, &part);
+        double ways = part.count >= part.wanted;
+        for (size_t i = 0; i < part.wanted && ways > 0; i++)
+            ways = ways * (double)(part.count - i) / (double)(i + 1);
+        possible *= ways;
+    }
+    return possible;
 }
 
 static int by_number(const void *a, const void *b)
@@ -222,25 +227,63 @@ static int by_number(const void *a, const void *b)
     return *(const int *)a - *(const int *)b;
 }
 
-static qk_status add_draws(qk__ablation *a, size_t of, qk_error *err)
+static void draw_heads(const qk__ablation *a, const qk__head_group *group, qk__rng *rng,
+                       int *heads)
+{
+    layer_part part = {.others = heads + group->count};
+    for (size_t done = 0; done < group->count; done += part.wanted) {
+        find_others(a, group, done, &part);
+        for (size_t i = 0; i < part.wanted; i++) {
+            const uint64_t at = qk__rng_below(rng, part.count);
+            heads[done + i] = part.others[at];
+            part.others[at] = part.others[--part.count];
+        }
+    }
+    qsort(heads, group->count, sizeof *heads, by_number);
+}
+
+static bool is_drawn(const qk__ablation *a, size_t of, const int *heads)
+{
+    size_t count;
+    const qk__head_group *groups = qk__head_groups(a, &count);
+    for (size_t i = 0; i < count; i++)
+        if (groups[i].draw > 0 && groups[i].of == of &&
+            memcmp(groups[i].heads, heads, groups[i].count * sizeof *heads) == 0)
+            return true;
+    return false;
+}
+
+/* Draws until another group comes, of which there is one. */
+static qk_status add_draw(qk__ablation *a, size_t of, int draw, qk__rng *rng, qk_error *err)
+{
+    size_t count;
+    const qk__head_group group = qk__head_groups(a, &count)[of];
+    const size_t room = group.count + (size_t)a->recording.facts->num_q_heads;
+    int *heads = qk__calloc(room, sizeof *heads);
+    if (!heads)
+        return qk__nomem(err);
+    do
+        draw_heads(a, &group, rng, heads);
+    while (is_drawn(a, of, heads));
+    return add_group(a, group.name, heads, group.count, draw, of, err);
+}
+
+/* *few counts groups with some random groups beside them, and too few of them. */
+static qk_status add_draws(qk__ablation *a, size_t of, size_t *few, qk_error *err)
 {
     const uint64_t words[] = {of};
+    size_t count;
     qk__rng rng;
+    int *others = qk__calloc((size_t)a->recording.facts->num_q_heads, sizeof *others);
+    if (!others)
+        return qk__nomem(err);
+    const double possible = count_possible(a, &qk__head_groups(a, &count)[of], others);
+    free(others);
     qk__rng_init(&rng, (uint64_t)a->settings->seed, words, 1);
-    for (int draw = 1; draw <= a->settings->draws; draw++) {
-        size_t count;
-        const qk__head_group group = qk__head_groups(a, &count)[of];
-        int *heads =
-            qk__calloc(group.count + (size_t)a->recording.facts->num_q_heads, sizeof *heads);
-        if (!heads)
-            return qk__nomem(err);
-        if (!draw_heads(a, &group, &rng, heads)) {
-            free(heads);
-            return QK_OK;
-        }
-        qsort(heads, group.count, sizeof *heads, by_number);
-        QK_TRY(add_group(a, group.name, heads, group.count, draw, of, err));
-    }
+    const int draws = (int)fmin(a->settings->draws, possible);
+    for (int draw = 1; draw <= draws; draw++)
+        QK_TRY(add_draw(a, of, draw, &rng, err));
+    *few += draws > 0 && draws < QK__LEAST_CONTROLS;
     return QK_OK;
 }
 
@@ -322,12 +365,18 @@ qk_status qk__plan_trials(qk__ablation *a, qk_error *err)
     bool *wanted = qk__calloc((size_t)num_heads(a), sizeof *wanted);
     qk_status status = wanted ? add_asked(a, wanted, err) : qk__nomem(err);
     free(wanted);
-    size_t asked;
+    size_t asked, few = 0;
     (void)qk__head_groups(a, &asked);
     for (size_t g = 0; g < asked && status == QK_OK && a->settings->controls; g++) {
         size_t count;
         if (!qk__head_groups(a, &count)[g].single)
-            status = add_draws(a, g, err);
+            status = add_draws(a, g, &few, err);
     }
+    if (few > 0)
+        qk__tell_notice(
+            &a->recorder.context, QK_NOTICE_WARNING,
+            "%zu of %zu group%s: fewer than %d different random groups stand beside it, "
+            "and beyond is empty",
+            few, asked, asked == 1 ? "" : "s", QK__LEAST_CONTROLS);
     return status == QK_OK ? add_trials(a, err) : status;
 }

@@ -93,9 +93,9 @@ static void add_verdict(FILE *text, const told *t, const qk_ablation_effect *e,
     fprintf(text, ")");
     if (found != UNDECIDED)
         fprintf(text, ": %s", found == HARMLESS ? words.spares : words.needs);
-    if (found == NEEDED && e->draws > 0)
-        fprintf(text,
-                e->beyond_lo > 0 ? ", more than random heads" : ", no more than random heads");
+    if (found == NEEDED && isfinite(e->beyond_lo))
+        fprintf(text, ", %smore than %d random %s on average", e->beyond_lo > 0 ? "" : "no ",
+                e->draws, strncmp(e->what, "direction", 9) == 0 ? "directions" : "groups");
 }
 
 /* The next change of a group of heads in the order of the tables, which lie in one array. */

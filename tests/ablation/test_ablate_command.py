@@ -3,6 +3,7 @@
 these against whole forwards); changes that change nothing; what must not change the bytes; what is refused."""
 import csv
 import json
+import math
 import shutil
 import sys
 
@@ -470,9 +471,10 @@ def test_random_groups(qkscope, results, tmp_path):
     """Of the same layers, as many in each, and none of the group; `beyond` is the difference from their mean."""
     texts_given = TEXTS[:8]
     texts = write_texts(tmp_path, texts_given)
-    out, groups = tmp_path / "out", ["top 3 by -r_k", "where layer == 1 and q_head == 2", "all"]
-    ablate(qkscope, texts, out, "-w", "remove,uniform", "--results", results, "--draws", "4",
-           *(word for group in groups for word in ("--groups", group)))
+    out, groups = tmp_path / "out", ["top 3 by -r_k", "where layer == 1 and q_head == 2", "all", "0:2-3"]
+    said = qkscope("ablate", "-m", STEP, "-t", texts, "--max-length", LONGEST, "-o", out, "-w", "remove,uniform", "--results", results,
+                   "--draws", "4", *(word for group in groups for word in ("--groups", group)), expect=0)
+    assert "1 of 4 groups: fewer than 3 different random groups stand beside it, and beyond is empty" in said.err
     listed = rows_of(results, "heads.csv")
     drawn = {}
     for entry in manifest(out)["groups"]:
@@ -482,14 +484,20 @@ def test_random_groups(qkscope, results, tmp_path):
     best = sorted(listed, key=lambda row: -float(row["r_k"]))[:3]
     assert drawn[groups[0]][0] == sorted((int(row["layer"]), int(row["q_head"])) for row in best)
     different = set()
-    for of in groups[:2]:
-        assert list(drawn[of]) == [0, 1, 2, 3, 4]
-        for draw in range(1, 5):
+    # There are as many as asked for, or all there are: one head of four has three others, two have one other pair.
+    layers = [layer for layer, _ in drawn[groups[0]][0]]
+    possible = np.prod([math.comb(WIDTH - n, n) for n in map(layers.count, set(layers))])
+    count = {groups[0]: min(4, possible), groups[1]: 3, "0:2-3": 1}
+    assert count[groups[0]] >= 3
+    for of in count:
+        assert list(drawn[of]) == list(range(count[of] + 1))
+        assert len({tuple(mine) for mine in drawn[of].values()}) == count[of] + 1
+        for draw in range(1, count[of] + 1):
             mine, own = drawn[of][draw], drawn[of][0]
             assert mine == sorted(set(mine)) and not set(mine) & set(own)
             assert [layer for layer, _ in mine] == [layer for layer, _ in own]
             different.add((of, *mine))
-    assert len(different) > 2
+    assert len(different) > 2 and drawn["0:2-3"][1] == [(0, 0), (0, 1)]
     table = {(row["group"], row["what"]): row for row in rows_of(out, "ablation_groups.csv")}
     losses = Losses(tmp_path, texts_given, {(of, draw): heads for of in groups[:2] for draw, heads in drawn[of].items()},
                     {"remove": KINDS["remove"], "uniform": KINDS["uniform"]})
@@ -497,15 +505,18 @@ def test_random_groups(qkscope, results, tmp_path):
     for of in groups[:2]:
         for what in ("remove", "uniform"):
             row = table[of, what]
-            own, *random = (losses.rate(losses.delta[(of, draw), what], every) for draw in range(5))
+            own, *random = (losses.rate(losses.delta[(of, draw), what], every) for draw in range(count[of] + 1))
             beyond = own - np.mean(random, axis=0)
             lo, hi, _ = jackknife(beyond, 0.95, losses.degrees())
-            assert (int(row["draws"]), int(row["heads"])) == (4, len(drawn[of][0]))
+            assert (int(row["draws"]), int(row["heads"])) == (count[of], len(drawn[of][0]))
             for column, value in dict(delta=own[0], random=np.mean(random, axis=0)[0], random_least=min(r[0] for r in random),
                                       random_most=max(r[0] for r in random), beyond=beyond[0], beyond_lo=lo,
                                       beyond_hi=hi).items():
                 assert float(row[column]) == pytest.approx(value, rel=1e-9, abs=1e-13), (of, what, column)
     assert [table["all", "remove"][c] for c in ("draws", "random", "beyond", "beyond_lo")] == ["0", "", "", ""]
+    one = table["0:2-3", "remove"]
+    assert one["random"] == one["random_least"] == one["random_most"] != ""
+    assert (one["draws"], one["beyond"], one["beyond_lo"], one["beyond_hi"]) == ("1", "", "", "")
     ablate(qkscope, texts, tmp_path / "plain", "-w", "freeze", "--groups", "layer", "--no-controls")
     assert {row["what"] for row in rows_of(tmp_path / "plain", "ablation_groups.csv")} == {"freeze"}
     assert all(row["draws"] == "0" for row in rows_of(tmp_path / "plain", "ablation_groups.csv"))
@@ -692,8 +703,8 @@ def test_json(qkscope, whole, results, tmp_path):
     begin, = [i for i, line in enumerate(said) if line.startswith("  L0H3: removing it ")]
     assert all(len(line) <= 100 for line in said[begin:begin + 3])
     sentence = " ".join(line.strip() for line in said[begin:begin + 3])
-    assert f"; without rotation the loss rises ({numbers}): it uses position." in sentence
-    assert " nats)" in sentence.split(";")[0]
+    assert f"; without rotation the rise is not decided ({numbers}; p " in sentence and first["delta_lo"] > 0
+    assert sentence.split(";")[0].endswith(" nats")
     of = [verdict(e, 1e-9) for e in found["effects"] if e["what"] == "remove" and e["layer"] >= 0]
     [counts] = [line for line in said if line.startswith("  removing it: ") and f"{of.count('needed')} needed" in line][:1]
     assert f"removing it: {of.count('harmless')} harmless, {of.count('needed')} needed, {of.count('undecided')} undecided" in counts
