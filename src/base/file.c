@@ -181,10 +181,13 @@ qk_status qk__make_dirs(const char *path, qk_error *err)
             continue;
         char end = *p;
         *p = 0;
-        if (mkdir(copy, 0777) != 0 && !(errno == EEXIST && qk__is_dir(copy)))
-            status = errno == EEXIST
-                         ? qk__fail(err, QK_ERR_EXISTS, "%s: exists and is not a folder", copy)
-                         : fail_errno(err, "create folder", copy);
+        if (mkdir(copy, 0777) != 0 && errno != EEXIST)
+            status = fail_errno(err, "create folder", copy);
+        else if (!qk__is_dir(copy))
+            status = qk__fail(err, QK_ERR_EXISTS,
+                              qk__is_there(copy) ? "%s: exists and is not a folder"
+                                                 : "%s: is a link that leads nowhere",
+                              copy);
         *p = end;
         if (end == 0)
             break;

@@ -33,6 +33,18 @@ def test_it_opens_whole(made, open_page, tmp_path):
     assert (tmp_path / "desktop.png").stat().st_size > 10_000
 
 
+def test_ticks_are_round(made, open_page):
+    """Equal steps from 0 on; the ends of an axis, which data give, are no ticks."""
+    page = open_page(made[0])
+    explorer(page)
+    axes = page.evaluate("""() => [...document.querySelectorAll('.chart canvas[role=img]')].flatMap(canvas =>
+        Object.values(Chart.getChart(canvas).scales).map(scale => scale.ticks.map(tick => tick.value)))""")
+    for ticks in axes:
+        step = ticks[1] - ticks[0]
+        assert all(abs(tick / step - round(tick / step)) < 1e-6 for tick in ticks), ticks
+    assert len(axes) == 6
+
+
 def test_only_its_own_scripts_run(made, browser):
     """The content security policy: a script that is not the report's does not run."""
     watched = Watched(browser, made[0])

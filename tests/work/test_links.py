@@ -138,3 +138,5 @@ def test_the_output_folder_may_be_a_link(qkscope, tmp_path):
         qkscope(*command, "-o", tmp_path / "link", expect=0)
         assert (tmp_path / "link").is_symlink() and (tmp_path / "real" / "capture.json").exists()
     assert sorted(os.listdir(tmp_path)) == ["link", "real"]
+    (tmp_path / "nowhere").symlink_to("gone/there")
+    assert "nowhere: is a link that leads nowhere" in qkscope(*CAPTURE, "-o", tmp_path / "nowhere", expect=1).err
