@@ -244,12 +244,13 @@ typedef struct qk_recorder_forecast {
     double processor_seconds; /* of all threads */
     double measuring;         /* seconds that it took to find this out */
     int64_t tokens;           /* of the longest text that was run for it */
+    bool made_weights;        /* the model has no weights here: they were made up */
 } qk_recorder_forecast;
 
 /* Makes small captures of the first layer of the model in TMPDIR (/tmp), removes them, and concludes from them how
  * long a capture of so many texts of so many tokens takes. Takes about five seconds, longer where a layer does. model is that of
- * settings, with its weights. Of settings count model, arithmetic, rows, keep, groups and context, whose progress may stop
- * it. Errors: those of qk_recorder_run. */
+ * settings; for one that was opened as a shape, weights are made up, in TMPDIR, too. Of settings count model, arithmetic, rows,
+ * keep, groups and context, whose progress may stop it. Errors: those of qk_recorder_run. */
 QK_API QK_MUST_CHECK qk_status qk_recorder_foresee(const qk_recorder_settings *settings,
                                                    const qk_model *model, int64_t texts,
                                                    int64_t tokens,

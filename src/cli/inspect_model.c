@@ -139,7 +139,7 @@ static const char MODEL[] =
     "run         {gflop:.3g} GFLOP, {capture.memory_bytes:.0MB} of memory[, "
     "{capture.memory_with_weights_bytes:.0MB} with program and weights]\n"
     "[{measured?}time        about {time}, {processor_time} of processor (measured here in "
-    "{capture.forecast.measuring:.1f} s with one layer and texts of up to "
+    "{capture.forecast.measuring:.1f} s with one layer[{made?} of made-up weights] and texts of up to "
     "{capture.forecast.tokens} token{s})\n]"
     "rows        {capture.rows_per_head} a head, {capture.vector_bytes:B} of vectors"
     "[{fewer?}; of more such texts up to {wanted}]\n"
@@ -198,7 +198,8 @@ static json_t *forecast_json(const view *v)
 {
     const qk_recorder_forecast *f = &v->forecast;
     return cli_object(CLI_ROWS(CLI_OF(f, seconds), CLI_OF(f, processor_seconds),
-                               CLI_OF(f, measuring), CLI_OF(f, tokens)));
+                               CLI_OF(f, measuring), CLI_OF(f, tokens),
+                               CLI_OF(f, made_weights)));
 }
 
 static const char *tell_time(double seconds, char text[24])
@@ -268,7 +269,8 @@ static void tell_view(const view *v, const cli_common *common)
             CLI_SAY("sliding", count_layers(v, slides)),
             CLI_SAY("attending", count_layers(v, attends)), CLI_SAY("least", least),
             CLI_SAY("most", most), CLI_SAY("ranges", least < most),
-            CLI_SAY("measured", v->measured), CLI_SAY("gflop", v->flops / 1e9),
+            CLI_SAY("measured", v->measured), CLI_SAY("made", v->forecast.made_weights),
+            CLI_SAY("gflop", v->flops / 1e9),
             CLI_SAY("time", tell_time(v->forecast.seconds, time)),
             CLI_SAY("processor_time", tell_time(v->forecast.processor_seconds, processor_time)),
             CLI_SAY("alone", v->texts == 1), CLI_SAY("split", v->length > v->window),
@@ -288,7 +290,7 @@ static qk_status measure_time(view *v, const qk_recorder_settings *settings,
 {
     const double texts = (double)v->texts * (double)v->length;
     const int64_t tokens = v->length < v->window ? v->length : v->window;
-    if (v->run->no_measure || v->facts->weight_bytes == 0)
+    if (v->run->no_measure)
         return QK_OK;
     qk_status status = qk_recorder_foresee(
         settings, model, (int64_t)ceil(texts / (double)tokens), tokens, &v->forecast, err);

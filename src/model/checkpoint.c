@@ -117,6 +117,9 @@ qk_status qk__checkpoint_get(const qk__checkpoint *checkpoint, const char *name,
                              int64_t columns, qk__tensor *tensor, qk_error *err)
 {
     const qk__tensor_entry *entry = qk__weight_files_find(checkpoint, name);
+    *tensor = (qk__tensor){NULL, qk__quant_plain("BF16"), rows, columns, 0};
+    if (checkpoint->make)
+        return checkpoint->make(checkpoint->maker, name, rows, columns, err);
     if (!entry)
         return qk__fail(err, QK_ERR_NOT_FOUND, "the weights have no tensor %s", name);
     bool matrix = entry->rank == 2 && entry->shape[0] == rows && entry->shape[1] == columns;

@@ -250,7 +250,6 @@ static qk_status get_tensors(qk_model *model, lookup *l, qk_error *err)
     const qk__model_config *c = &model->config;
     l->layer = -1;
     QK_TRY(get_embedding(model, l, err));
-    qk__model_note_head(model);
     for (int i = 0; i < c->num_layers; i++)
         QK_TRY(get_layer(l, model, i, err));
     model->facts.weight_bytes = l->bytes;
@@ -258,6 +257,12 @@ static qk_status get_tensors(qk_model *model, lookup *l, qk_error *err)
     name_types(l, model->dtype, sizeof model->dtype);
     model->facts.dtype = model->dtype;
     return QK_OK;
+}
+
+qk_status qk__model_take_tensors(qk_model *model, qk_error *err)
+{
+    lookup l = {.checkpoint = model->checkpoint, .config = &model->config, .prefix = "model."};
+    return get_tensors(model, &l, err);
 }
 
 /* ---- rotation --------------------------------------------------------------------------- */
@@ -416,6 +421,7 @@ static qk_status open_parts(qk_model *model, const char *path, const char *overr
     model->prefix = l.prefix;
     QK_TRY(make_layers(model, err));
     QK_TRY(qk__context(err, get_tensors(model, &l, err), "%s", path));
+    qk__model_note_head(model);
     return make_facts(model, seed, err);
 }
 

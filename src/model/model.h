@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An open model, as the forward pass sees it: sizes, one record a layer with its tensors by
+/* An open model (model.c opens it), as the forward pass sees it: sizes, one record a layer with its tensors by
  * what they do, and its rotation.
  *
  *     const qk__model_config *c = &model->config;
@@ -66,6 +66,9 @@ struct qk_model {
     qk_layer_facts *layer_facts;
     double *frequencies;
 };
+
+/* Asks the checkpoint of a model that was opened as a shape for its tensors, by the names of safetensors files. */
+QK_MUST_CHECK qk_status qk__model_take_tensors(qk_model *model, qk_error *err);
 
 /* What comes behind the layers, of which only losses have need: the norm, and the output layer, which may be
  * the embedding (output_layer.c). Messages name what is not there. */

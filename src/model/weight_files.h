@@ -22,6 +22,10 @@ struct qk__checkpoint {
     size_t num_files;
     const qk__tensor_entry **tensors; /* in order of their names */
     size_t num_tensors;
+    /* of one that is made: it has no tensors yet, and is told those that are asked for */
+    qk_status (*make)(void *maker, const char *name, int64_t rows, int64_t columns,
+                      qk_error *err);
+    void *maker;
     const char *source; /* what says which shape a tensor should have: "config.json" */
     const char *types;  /* that are read: "F32, F16 and BF16" */
 };

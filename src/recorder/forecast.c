@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/folder.h"
+#include "model/made_weights.h"
 #include "recorder/recording.h"
 
 enum {
@@ -42,6 +43,7 @@ typedef struct measuring {
     int64_t batch;         /* texts that it runs together */
     double rows;           /* of a head and kind */
     char *folder;          /* where the small captures are made */
+    char *made;            /* in it, a model with made-up weights; NULL: not needed */
     trial first, before, last;
     double seconds, processor; /* of all trials, without opening model and tokenizer */
 } measuring;
@@ -177,6 +179,21 @@ static double processor_writing(const measuring *m)
     return files * a->processor_writing + row * fmax(0, rows - files * (double)a->rows);
 }
 
+/* ---- models without weights ------------------------------------------------------------- */
+
+/* With a vocabulary that takes no room. */
+static qk_status make_model(measuring *m, int last_layer, qk_error *err)
+{
+    m->made = qk__path_join(m->folder, "model");
+    if (!m->made)
+        return qk__nomem(err);
+    m->settings.overrides = "{\"vocab_size\": 256}";
+    QK_TRY(
+        qk__make_weights(m->settings.model, m->settings.overrides, last_layer, m->made, err));
+    m->settings.model = m->made;
+    return QK_OK;
+}
+
 /* ---- the whole -------------------------------------------------------------------------- */
 
 static int next_layer(const qk_recorder_selection *all, int layer)
@@ -200,6 +217,9 @@ static qk_status foresee(measuring *m, qk_recorder_forecast *forecast, qk_error 
     QK_TRY(qk_recorder_select(&m->settings, facts, &m->some, err));
     const double begin = qk__now();
     double cold = 0;
+    forecast->made_weights = facts->weight_bytes == 0;
+    if (forecast->made_weights)
+        QK_TRY(make_model(m, second < m->all->num_layers ? second : first, err));
     QK_TRY(run_trials(m, &cold, err));
     forecast->measuring = qk__now() - begin;
     forecast->tokens = m->last.tokens;
@@ -238,8 +258,10 @@ qk_status qk_recorder_foresee(const qk_recorder_settings *settings, const qk_mod
     qk_status status = output ? foresee(&m, forecast, err) : qk__nomem(err);
     qk_recorder_selection_free(&m.all);
     qk_recorder_selection_free(&m.some);
+    qk_status removed = qk__remove_below(m.folder, "model", status == QK_OK ? err : NULL);
     qk__remove_staging(m.folder);
     free(m.folder);
+    free(m.made);
     free(output);
-    return status;
+    return status == QK_OK ? removed : status;
 }

@@ -67,9 +67,26 @@ def test_forecast(qkscope, tmp_path):
     assert shown["capture"]["memory_with_weights_bytes"] > shown["capture"]["memory_bytes"] + shown["weight_bytes"]
 
 
+@pytest.mark.parametrize("kind", ["llama", "phi3", "gemma3_text", "mllama_text_model"])
+def test_forecast_without_weights(qkscope, tmp_path, kind):
+    """With made-up weights of the model's shapes, which is said; and of which nothing stays."""
+    write_model(tmp_path / "m", kind, **({"num_hidden_layers": 3, "layer_types": ["sliding_attention"] * 3} if kind == "gemma3_text" else {}))
+    (tmp_path / "tmp").mkdir()
+    words = ["inspect", tmp_path / "m", "--texts", 30]
+    real = json.loads(qkscope(*words, "--json", expect=0).out)["capture"]["forecast"]
+    (tmp_path / "m" / "model.safetensors").unlink()
+    done = qkscope(*words, expect=0, env={"TMPDIR": tmp_path / "tmp"})
+    assert " s with one layer of made-up weights and texts of up to " in done.out and "not measured" not in done.err
+    made = json.loads(qkscope(*words, "--json", expect=0, env={"TMPDIR": tmp_path / "tmp"}).out)["capture"]["forecast"]
+    assert made["made_weights"] and not real["made_weights"] and min(made["tokens"], made["processor_seconds"]) > 0
+    assert not list((tmp_path / "tmp").iterdir())
+
+
 @pytest.mark.parametrize("at", [2, 7, 15])
 def test_a_stopped_measurement_leaves_nothing(program, tmp_path, monkeypatch, at):
     write_model(tmp_path / "m")
+    if at > 10:
+        (tmp_path / "m" / "model.safetensors").unlink()
     scratch = tmp_path / "tmp"
     scratch.mkdir()
     monkeypatch.setenv("TMPDIR", str(scratch))
@@ -193,11 +210,11 @@ def test_a_reservoir_holds_so_many_of_each_bucket(qkscope, tmp_path):
 
 def test_sizes_in_words(qkscope, tmp_path):
     folder = write_config(tmp_path / "70b", "70b")
-    out = qkscope("inspect", folder, "--length", 10 ** 6, "--keep", "moments", "--groups", 0, expect=0).out
+    out = qkscope("inspect", folder, "--length", 10 ** 6, "--keep", "moments", "--groups", 0, "--no-measure", expect=0).out
     for words in ("weights     not there", "all rows    1000000 a head, 2.95 TB (--sampler all)",
                   "moments     646.2 MB in 80 files; 117.7 kB of a query head, 68.2 kB of a key head"):
         assert words in out, out
-    shown = json.loads(qkscope("inspect", folder, "--keep", "moments", "--json", expect=0).out)
+    shown = json.loads(qkscope("inspect", folder, "--keep", "moments", "--json", "--no-measure", expect=0).out)
     assert shown["parameters"] is None and shown["weight_bytes"] is None and shown["dtype"] is None
 
 
@@ -207,7 +224,7 @@ def test_facts_without_weights(qkscope, tmp_path):
     whole = qkscope("inspect", tmp_path / "m", "--no-measure", expect=0)
     assert whole.err == "" and "fingerprint" in whole.out
     (tmp_path / "m" / "model.safetensors").unlink()
-    alone = qkscope("inspect", tmp_path / "m", expect=0)
+    alone = qkscope("inspect", tmp_path / "m", "--no-measure", expect=0)
     assert "note: " in alone.err and "there is no model.safetensors" in alone.err
     lines = [line.split(" memory, ")[0] for line in whole.out.splitlines() if not line.startswith("parameters")]
     assert [line.removesuffix(" memory") for line in alone.out.splitlines() if not line.startswith("weights")] == lines
