@@ -402,7 +402,7 @@ typedef struct qk_head_stages {
     size_t slow_pairs;
     double slow_energy_q, slow_energy_k, slow_score_share;
     /* The pair with the largest score_share; NaN: none has any. */
-    double top_pair, top_frequency, top_wavelength, top_share;
+    double top_pair, top_wavelength, top_share;
     /* Largest difference between a rotated row and the row after RoPE, over the length of that
      * row; RoPE may also scale: mean factors. */
     double rotation_deviation, scale_q, scale_k;

@@ -396,7 +396,7 @@ static qk_status correct(const comparison *c, qk_error *err)
 
 /* ---- into the table --------------------------------------------------------------------- */
 
-enum { INTEGERS = 3, REALS = 10 };
+enum { INTEGERS = 3, REALS = 8 };
 #define INTEGER(name_)                                                                         \
     {                                                                                          \
         .name = name_, .type = QK_COLUMN_INTEGER, .about = ""                                  \
@@ -411,8 +411,6 @@ static const qk_column_info COLUMNS[] = {
     INTEGER("k_head"),
     REAL("a"),
     REAL("b"),
-    REAL("text_tokens_a"),
-    REAL("text_tokens_b"),
     REAL("difference"),
     REAL("difference_lo"),
     REAL("difference_hi"),
@@ -431,16 +429,8 @@ static size_t lay_out(const comparison *c, int64_t *integers, double *reals, con
     for (size_t i = 0; i < c->pairs; i++)
         for (size_t m = 0; m < c->count; m++) {
             const change *x = &c->metrics[m].changes[i];
-            const double values[REALS] = {x->a,
-                                          x->b,
-                                          c->of->sides[0].lengths.median,
-                                          c->of->sides[1].lengths.median,
-                                          x->difference,
-                                          x->lo,
-                                          x->hi,
-                                          x->paired,
-                                          x->p,
-                                          x->p_corrected};
+            const double values[REALS] = {x->a,  x->b,      x->difference, x->lo,
+                                          x->hi, x->paired, x->p,          x->p_corrected};
             if (isnan(x->a) && isnan(x->b))
                 continue;
             for (size_t k = 0; k < INTEGERS; k++)

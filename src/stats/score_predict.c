@@ -115,13 +115,12 @@ double qk__pair_score(const qk__pair_means *q, const qk__pair_means *k, size_t p
 /* The pair with the largest share. */
 static void find_top(qk_head_stages *s)
 {
-    s->top_pair = s->top_frequency = s->top_wavelength = s->top_share = NAN;
+    s->top_pair = s->top_wavelength = s->top_share = NAN;
     for (size_t p = 0; p < s->num_pairs; p++) {
         const qk_rope_pair *pair = &s->pairs[p];
         if (isnan(pair->score_share) || s->top_share >= pair->score_share)
             continue;
         s->top_pair = (double)p;
-        s->top_frequency = pair->frequency;
         s->top_wavelength = pair->wavelength;
         s->top_share = pair->score_share;
     }

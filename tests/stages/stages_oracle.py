@@ -210,7 +210,7 @@ def head_numbers(q, k, frequencies, interleaved=False):
                "chance_share": None if None in errors
                else float(np.sum(np.square(errors)) / (dm ** 2).sum()),
                "measured_mean": m.mean(), "measured_sd": m.std(), "predicted_mean": p.mean(),
-               "predicted_sd": p.std(), "top_pair": top, "top_frequency": omega[top],
+               "predicted_sd": p.std(), "top_pair": top,
                "top_wavelength": wavelength[top], "top_share": shares[top],
                "context": context, "slow_pairs": int(slow.sum()),
                "slow_energy_q": (energy["q"] / total["q"])[slow].sum(),
@@ -224,7 +224,7 @@ def head_numbers(q, k, frequencies, interleaved=False):
                                                     k["position"])
         numbers |= {f"r_q_{when}": r_q, f"r_k_{when}": r_k, f"category_{when}": category,
                     f"explained_variance_{when}": share}
-    pairs = [{"pair": i, "frequency": omega[i], "wavelength": wavelength[i] if omega[i] > 0 else None,
+    pairs = [{"pair": i, "wavelength": wavelength[i] if omega[i] > 0 else None,
               "energy_q": energy["q"][i] / total["q"], "energy_k": energy["k"][i] / total["k"],
               "concentration_q": abs(mean["q"][i]) ** 2 / energy["q"][i],
               "concentration_k": abs(mean["k"][i]) ** 2 / energy["k"][i],
