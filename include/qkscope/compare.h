@@ -48,7 +48,8 @@ typedef struct qk_compare_metric {
     size_t heads;
     double mean_a, mean_b;
     /* Mean of the differences b - a over key heads, each with the mean of its query heads, since these
-     * are not independent; its interval and corrected p-value over key heads. */
+     * are not independent; its interval and corrected p-value over key heads or over layers, whichever is less
+     * certain. NaN with fewer than 3 layers. */
     double mean, low, high, p_corrected;
     size_t tested, supported; /* heads with a p-value, and with a corrected one below 0.05 */
 } qk_compare_metric;

@@ -66,7 +66,7 @@ static void print_means(const qk_compare_outcome *o, double level)
             cli_print("  -\n");
     }
     if (has_intervals)
-        cli_print("  lo, hi: the %g %% interval of b - a, over key heads\n", level);
+        cli_print("  lo, hi: the %g %% interval of b - a, over key heads and layers\n", level);
     if (o->tested > 0)
         cli_print("  changed: heads whose own corrected p is below 0.05\n");
 }

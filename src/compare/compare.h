@@ -71,7 +71,7 @@ double qk__side_level(const qk__opened *side, const char *table);
  * is open, and whether PC0 and PC1 have nearly the same variance in a or b. QK_ERR_INCONSISTENT: no head is in both,
  * or shared heads have different key heads. */
 QK_MUST_CHECK qk_status qk__compare_heads(qk__comparing *c, qk_error *err);
-/* Then finds sizes, temp.metrics (each over its heads), and `compare_heads`. */
+/* Then finds sizes, temp.metrics (each over its heads), temp.groups (differences of key heads), and `compare_heads`. */
 QK_MUST_CHECK qk_status qk__compare_means(qk__comparing *c, qk_error *err);
 
 /* ---- what comes of it ------------------------------------------------------------------- */

@@ -10,7 +10,7 @@
 #include "compare/compare.h"
 #include "schema/schema.h"
 #include "stats/false_discovery.h"
-#include "stats/student.h"
+#include "stats/significance.h"
 #include "tables/text_lengths.h"
 
 enum { MAX_MOVERS = 20, MAX_NAMED = 4 };
@@ -37,18 +37,32 @@ static bool is_main(const char *name)
     return false;
 }
 
-/* Student's t of the mean over key heads. */
-static void estimate(const qk__comparing *c, double keys, double error, qk_compare_metric *m,
-                     double *p)
+/* As the findings of a page test a mean: over key heads and over layers, since heads of a layer are not independent. */
+static qk_status estimate(const qk__comparing *c, qk_compare_metric *m, double *p,
+                          qk_error *err)
 {
-    m->low = m->high = *p = NAN;
-    if (keys < 3)
-        return;
-    double half = qk__student_quantile((1 + c->level) / 2, keys - 1) * error;
-    m->low = m->mean - half;
-    m->high = m->mean + half;
-    if (!c->silent)
-        *p = m->mean == 0 ? 1 : qk__student_p_value(m->mean / error, keys - 1);
+    qk_columns *groups;
+    QK_TRY(qk__store_ask(c->tables, &groups, err,
+                         "SELECT layer, difference FROM temp.groups WHERE metric = %Q "
+                         "ORDER BY rowid",
+                         m->name));
+    const size_t count = qk_columns_num_rows(groups);
+    const int64_t *layer = qk_columns_integers(groups, "layer");
+    const double *difference = qk_columns_reals(groups, "difference");
+    qk__layers layers = {.items = qk__calloc(count, sizeof *layers.items)};
+    for (size_t i = 0; layers.items && i < count; i++)
+        qk__layers_add(&layers, 0, (int)layer[i], difference[i]);
+    if (layers.items) {
+        const qk__estimate e = qk__widen_to_layers(
+            qk__estimate_mean(difference, count, c->level), &layers, c->level);
+        m->low = e.low;
+        m->high = e.high;
+        *p = c->silent ? NAN : qk__test_groups(difference, count, &layers, 0, false).p;
+    }
+    const qk_status status = layers.items ? QK_OK : qk__nomem(err);
+    free(layers.items);
+    qk_columns_free(&groups);
+    return status;
 }
 
 static qk_status set_metrics(qk__comparing *c, const qk_columns *rows, double *p, qk_error *err)
@@ -66,8 +80,7 @@ static qk_status set_metrics(qk__comparing *c, const qk_columns *rows, double *p
                                 .mean = qk_columns_reals(rows, "mean")[i],
                                 .tested = (size_t)qk_columns_integers(rows, "tested")[i],
                                 .supported = (size_t)qk_columns_integers(rows, "supported")[i]};
-        estimate(c, qk_columns_reals(rows, "keys")[i], qk_columns_reals(rows, "error")[i], m,
-                 &p[i]);
+        QK_TRY(estimate(c, m, &p[i], err));
         o->tested += m->tested;
         o->supported += m->supported;
     }
@@ -82,8 +95,8 @@ static qk_status take_metrics(qk__comparing *c, qk_error *err)
     qk_compare_outcome *o = c->outcome;
     qk_columns *rows;
     QK_TRY(qk__store_ask(c->tables, &rows, err,
-                         "SELECT metric, heads, mean_a, mean_b, tested, supported, "
-                         "1.0 * keys AS keys, mean, error FROM temp.metrics ORDER BY place"));
+                         "SELECT metric, heads, mean_a, mean_b, tested, supported, mean "
+                         "FROM temp.metrics ORDER BY place"));
     o->num_metrics = qk_columns_num_rows(rows);
     o->metrics = qk__calloc(o->num_metrics, sizeof *o->metrics);
     double *p = qk__calloc(2 * o->num_metrics, sizeof *p);

@@ -184,8 +184,8 @@ static void means(qk__page *page, const qk_compare_outcome *o)
     qk__table_end(page);
     qk__put(
         page, "p.note",
-        "Query heads that share a key head are not independent: the interval and p are of key "
-        "heads. `compare_summary.json` has the other metrics, `qkscope explain METRIC` says "
+        "Heads of a layer are not independent: the interval and p are of key heads or of layers, "
+        "whichever is less certain. `compare_summary.json` has the other metrics, `qkscope explain METRIC` says "
         "what one is.");
     qk__close(page, "section");
 }

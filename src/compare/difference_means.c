@@ -7,8 +7,13 @@
 #include "base/number.h"
 #include "compare/compare.h"
 
-/* The query heads of a key head are not independent: means and their errors are over key heads, each with the mean of
- * its query heads. spread: standard deviation about the common mean of a and b. */
+/* The query heads of a key head are not independent: so temp.groups has a row for each key head, with the mean of its
+ * query heads. */
+static const char GROUPS[] =
+    "CREATE TABLE temp.groups AS SELECT metric, layer, avg(difference) AS difference FROM compare "
+    "WHERE difference IS NOT NULL GROUP BY metric, layer, k_head ORDER BY metric, layer, k_head";
+
+/* spread: standard deviation about the common mean of a and b. */
 static const char METRICS[] =
     "CREATE TABLE temp.metrics AS WITH "
     "listed(metric, place) AS (VALUES %s), "
@@ -19,10 +24,7 @@ static const char METRICS[] =
     "spreads AS (SELECT metric, sqrt((avg((a - mean) * (a - mean)) + avg((b - mean) * (b - "
     "mean))) / 2) AS spread FROM both JOIN (SELECT metric, (mean_a + mean_b) / 2 AS mean "
     "FROM means) USING (metric) GROUP BY metric), "
-    "by_key AS (SELECT metric, avg(difference) AS difference FROM both GROUP BY metric, "
-    "layer, k_head), "
-    "over_keys AS (SELECT metric, count(*) AS keys, avg(difference) AS mean, "
-    "sd(difference) / sqrt(count(*)) AS error FROM by_key GROUP BY metric) "
+    "over_keys AS (SELECT metric, avg(difference) AS mean FROM temp.groups GROUP BY metric) "
     "SELECT * FROM listed JOIN means USING (metric) JOIN spreads USING (metric) "
     "JOIN over_keys USING (metric) ORDER BY place";
 
@@ -72,6 +74,7 @@ qk_status qk__compare_means(qk__comparing *c, qk_error *err)
 {
     char a[QK_NUMBER_SIZE], b[QK_NUMBER_SIZE];
     QK_TRY(qk__store_own(c->tables, "compare_heads", err));
+    QK_TRY(qk__store_do(c->tables, err, GROUPS));
     QK_TRY(
         qk__store_do(c->tables, err, METRICS, (const char *)c->metrics.data, QK__CHANGE_LEVEL));
     QK_TRY(qk__store_do(c->tables, err, SIZES));

@@ -50,7 +50,7 @@ static trend trend_in(const qk__asked *asked, size_t model, const layer_room *ro
 static void tell_one(qk__findings *findings, const qk__asked *asked, const trend *found,
                      qk__answer *answer)
 {
-    qk__estimate change = qk__estimate_layers(&found->slope);
+    qk__estimate change = qk__estimate_layers(&found->slope, QK__SURE);
     answer->outcome = qk__tested(findings, qk__test_layers(&found->slope, 0), found->r);
     qk__phrase range = {""};
     if (found->slope.count > 0)

@@ -38,7 +38,7 @@ static contrast contrast_models(qk__work *work, const qk__asked *asked)
         if (groups[0].count > 0 && groups[1].count > 0)
             differences[out.models++] = qk__mean_of(&groups[1]) - qk__mean_of(&groups[0]);
     }
-    out.difference = qk__estimate_mean(differences, out.models);
+    out.difference = qk__estimate_mean(differences, out.models, QK__SURE);
     out.test = qk__test_mean(differences, out.models, 0);
     return out;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Answers to questions, a function for each kind, and what they share: outcomes of tests, sentences, phrases.
  *
- *     significance.c     intervals and tests
  *     sample.c           the numbers of heads
  *     claim_units.c      one number per unit
  *     answers.c          outcomes and sentences

@@ -79,9 +79,9 @@ qk__units qk__units_of(qk__work *work, const qk__asked *asked, const double *bas
 qk__estimate qk__estimate_units(const qk__units *units, bool share)
 {
     qk__estimate out = share ? qk__estimate_share(units->values, units->count)
-                             : qk__estimate_mean(units->values, units->count);
+                             : qk__estimate_mean(units->values, units->count, QK__SURE);
     if (!units->of_models)
-        out = qk__widen_to_layers(out, &units->layers);
+        out = qk__widen_to_layers(out, &units->layers, QK__SURE);
     if (share && isfinite(out.low)) {
         out.low = fmax(0, out.low);
         out.high = fmin(1, out.high);

@@ -5,7 +5,7 @@
 #define QK_REPORT_CLAIM_UNITS_H
 
 #include "report/sample.h"
-#include "report/significance.h"
+#include "stats/significance.h"
 #include "report/work.h"
 #include "stats/layer_model.h"
 

@@ -84,7 +84,7 @@ static void measure_intervals(qk__curve *curve)
                 kept += curve->values[other * groups + g] / (double)count;
             curve->scratch[g] = curve->values[m * groups + g] - kept + all;
         }
-        qk__estimate e = qk__estimate_mean(curve->scratch, groups);
+        qk__estimate e = qk__estimate_mean(curve->scratch, groups, QK__SURE);
         curve->halves[m] =
             count > 1 ? (e.high - e.low) / 2 * sqrt((double)count / (double)(count - 1)) : NAN;
     }
@@ -197,9 +197,10 @@ qk__curve qk__curve_of(qk__work *work, const qk__asked *asked)
 
 qk__estimate qk__curve_change(const qk__curve *curve, size_t from, size_t to)
 {
-    qk__estimate groups = qk__estimate_mean(differences(curve, from, to), curve->groups);
+    qk__estimate groups =
+        qk__estimate_mean(differences(curve, from, to), curve->groups, QK__SURE);
     qk__layers layers = layers_of(curve);
-    return qk__widen_to_layers(groups, &layers);
+    return qk__widen_to_layers(groups, &layers, QK__SURE);
 }
 
 qk__test qk__curve_test(const qk__curve *curve, size_t from, size_t to)

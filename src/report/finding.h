@@ -26,7 +26,7 @@ typedef struct qk__finding {
     char *claim;    /* one sentence, text (not markup) */
     char *evidence; /* lines of text */
     /* The smallest p-value of its tests: as it is, and corrected together with the tests of all findings
-     * (significance.h). NaN: it has no test. */
+     * (stats/significance.h). NaN: it has no test. */
     double p, p_adjusted;
     /* The smallest effect, 0 to 1, of the tests that hold: for numbers of heads the share of heads on that side
      * less the share on the other, for a relation |r|. NaN: no test holds. */

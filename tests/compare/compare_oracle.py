@@ -9,10 +9,11 @@ import numpy as np
 import scipy.optimize
 import scipy.stats
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "intervals"))
+sys.path += [str(Path(__file__).resolve().parents[1] / room) for room in ("intervals", "report")]
 
 import intervals_oracle
 from intervals_oracle import CORRELATIONS
+from layers_oracle import layers_expected
 
 ON_A = ("r_q_a", "r_k_a", "alpha_q", "alpha_k", "bias_strength")
 
@@ -59,3 +60,18 @@ def paired(a, b, degrees, level=0.95):
     t = scipy.stats.t(degrees)
     reach = t.ppf((1 + level) / 2) * se
     return whole, whole - reach, whole + reach, 2 * t.sf(abs(whole) / se)
+
+
+def mean_over_layers(layer, means):
+    """(p, low, high, whether the layers' interval is the wider one) of a mean of key heads."""
+    plain = scipy.stats.ttest_1samp(means, 0)
+
+    def of_layers(against):
+        return layers_expected(False, against, np.zeros(len(layer), int), layer, None, means)
+    p, side = of_layers(0)
+    p = max(p, plain.pvalue) if side == np.sign(means.mean()) else 1
+    middle, far = means.mean(), 100 * np.ptp(means)
+    careful = [scipy.optimize.brentq(lambda x: of_layers(x)[0] - 0.05, *ends, xtol=1e-10) for ends in ((middle - far, middle), (middle, middle + far))]
+    ends = list(plain.confidence_interval(0.95))
+    layers = np.ptp(careful) > np.ptp(ends)
+    return (p, *(careful if layers else ends), layers)

@@ -148,31 +148,57 @@ def test_texts_of_unequal_length(qkscope, made, tmp_path):
             assert row["p"] == pytest.approx(oracle.independent(name, was, is_, *ends, count)[3], rel=1e-5, abs=1e-300)
 
 
-def test_means_over_key_heads(qkscope, made, tmp_path):
-    """By Student's t; all that is tested, of heads and of means, is corrected together."""
+def test_what_is_tested_is_corrected_together(qkscope, made, tmp_path):
+    """Of heads. Two layers do not tell how layers differ, so their means have neither interval nor p."""
     rows = compare(qkscope, made / "of-a", made / "of-other", tmp_path / "out")
     tested = [r for r in rows.values() if r["p"] is not None]
     want = scipy.stats.false_discovery_control([r["p"] for r in tested])
     assert [r["p_corrected"] for r in tested] == pytest.approx(want.tolist(), rel=1e-12)
     assert len(tested) == 96 and 0 < sum(want < 0.05) < 96
+    metrics = read_json(tmp_path / "out" / "compare_summary.json")["metrics"]
+    assert len(metrics) > 12 and {m[key] for m in metrics for key in ("low", "high", "p_corrected")} == {None}
+
+
+def test_means_over_key_heads_and_layers(qkscope, tmp_path):
+    """The less certain of Student's t over key heads and the model of layers, as on the page; the p-values are corrected together."""
+    for name, seed in (("a", 5), ("b", 6)):
+        synth(tmp_path / name, layers=5, query_heads=4, dim=6, examples=3, rows=40, seed=seed)
+        qkscope("pca", tmp_path / name, "-o", tmp_path / f"of-{name}", expect=0)
+    # heads of a layer that moved alike, so that ten key heads are far fewer than ten
+    qk = (tmp_path / "of-b" / "qk.csv").read_text().splitlines()
+    columns = qk[0].split(",")
+    for i, line in enumerate(qk[1:], 1):
+        cells = dict(zip(columns, line.split(",")))
+        cells["r_q"] = repr(float(cells["r_q"]) / 50 + 0.4 - 0.12 * (int(cells["layer"]) % 3))
+        qk[i] = ",".join(cells.values())
+    (tmp_path / "of-b" / "qk.csv").write_text("\n".join(qk) + "\n")
+    rows = compare(qkscope, tmp_path / "of-a", tmp_path / "of-b", tmp_path / "out", "--force")
     summary = {m["metric"]: m for m in read_json(tmp_path / "out" / "compare_summary.json")["metrics"]}
-    p = {}
+    p, by_layers = {}, set()
     for name in summary:
         own = [r for key, r in rows.items() if key[2] == name and r["difference"] is not None]
         groups = {}
         for r in own:
             groups.setdefault((r["layer"], r["k_head"]), []).append(r["difference"])
-        means = [np.mean(group) for group in groups.values()]
+        means, layer = np.array([np.mean(group) for group in groups.values()]), np.array([key[0] for key in groups])
         assert summary[name]["mean_difference"] == pytest.approx(np.mean(means), rel=1e-9)
-        test = scipy.stats.ttest_1samp(means, 0)
-        interval = test.confidence_interval(0.95)
-        assert [summary[name]["low"], summary[name]["high"]] == pytest.approx(list(interval), rel=1e-9)
-        p[name] = float(test.pvalue)
+        p[name], low, high, layers = oracle.mean_over_layers(layer, means)
+        by_layers |= {name} if layers else set()
+        assert [summary[name]["low"], summary[name]["high"]] == pytest.approx([low, high], rel=1e-5)
         values = np.array([[r["a"], r["b"]] for r in own])
         for r in own:
             assert r["size"] == pytest.approx(r["difference"] / values.std(), rel=1e-9)
+    assert by_layers and p["r_q"] > 5 * scipy.stats.ttest_1samp(means_of(rows, "r_q"), 0).pvalue
     want = scipy.stats.false_discovery_control(list(p.values()))
-    assert [summary[name]["p_corrected"] for name in p] == pytest.approx(want.tolist(), rel=1e-9)
+    assert [summary[name]["p_corrected"] for name in p] == pytest.approx(want.tolist(), rel=1e-5)
+
+
+def means_of(rows, name):
+    groups = {}
+    for (layer, _, metric), r in rows.items():
+        if metric == name and r["difference"] is not None:
+            groups.setdefault((layer, r["k_head"]), []).append(r["difference"])
+    return np.array([np.mean(group) for group in groups.values()])
 
 
 # ---- the sign of PC0 --------------------------------------------------------------------------

@@ -28,7 +28,7 @@ def results(qkscope, tmp_path_factory):
     """Of two captures with intervals, a and c; of one layer, a0 and c0."""
     folder = tmp_path_factory.mktemp("results")
     for name, seed in (("a", 1), ("c", 2)):
-        synth(folder / f"capture-{name}", layers=2, query_heads=4, dim=8, examples=10, rows=60, seed=seed, r_q=0.6)
+        synth(folder / f"capture-{name}", layers=3, query_heads=4, dim=8, examples=10, rows=60, seed=seed, r_q=0.6)
         qkscope("analyze", folder / f"capture-{name}", "-o", folder / name, "--ci", 90, expect=0)
         qkscope("pca", folder / f"capture-{name}", "-o", folder / f"{name}0", "--layers", 0, expect=0)
     return folder
@@ -40,7 +40,7 @@ def test_intervals_and_the_corrected_p(qkscope, results, tmp_path):
     means = {m["metric"]: m for m in read_json(out / "compare_summary.json")["metrics"]}
     shown = rows_below(said.splitlines(), "mean over heads")
     assert list(next(iter(shown.values()))) == ["mean over heads", "a", "b", "b - a", "lo", "hi", "corrected p", "changed"]
-    assert len(shown) == 13 and "lo, hi: the 90 % interval of b - a, over key heads" in said
+    assert len(shown) == 13 and "lo, hi: the 90 % interval of b - a, over key heads and layers" in said
     for name, row in shown.items():
         for column, key in (("a", "mean_a"), ("b", "mean_b"), ("b - a", "mean_difference"), ("lo", "low"), ("hi", "high"),
                             ("corrected p", "p_corrected")):
@@ -57,7 +57,7 @@ def test_intervals_and_the_corrected_p(qkscope, results, tmp_path):
             assert (value is None) == (row[key] is None) and (value is None or value == pytest.approx(row[key], rel=0.06)), column
 
 
-def test_no_intervals_of_two_key_heads(qkscope, results, tmp_path):
+def test_no_intervals_of_one_layer(qkscope, results, tmp_path):
     """And none of texts, where the results have none."""
     said = qkscope("compare", results / "a0", results / "c0", "-o", tmp_path / "out", "--no-html", expect=0).out
     for start in ("mean over heads", "head  "):

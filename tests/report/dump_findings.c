@@ -12,7 +12,7 @@
 
 #include "stats/false_discovery.h"
 #include "report/findings.h"
-#include "report/significance.h"
+#include "stats/significance.h"
 
 static json_t *number(double value)
 {

@@ -9,7 +9,7 @@
 
 #include "base/base64.h"
 #include "report/picture.h"
-#include "report/significance.h"
+#include "stats/significance.h"
 
 static void expect(qk__page *page, const char *text)
 {
@@ -198,12 +198,12 @@ static void intervals(void **state)
 {
     (void)state;
     const double values[] = {1, 2, NAN, 3, 7};
-    qk__estimate e = qk__estimate_mean(values, 5);
+    qk__estimate e = qk__estimate_mean(values, 5, 0.95);
     assert_int_equal(e.count, 4);
     assert_near(e.value, 3.25);
     assert_near(e.low, -0.9348463042743971);
     assert_near(e.high, 7.434846304274397);
-    e = qk__estimate_mean(values, 2);
+    e = qk__estimate_mean(values, 2, 0.95);
     assert_true(isnan(e.low));
     const double all[] = {1, 1, 1, 1};
     e = qk__estimate_share(all, 4);

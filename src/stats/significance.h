@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests: how likely data as far off as these are if there is no effect. All p-values are two-sided, and NaN with too
  * few values. Infinite values are left out. */
-#ifndef QK_REPORT_SIGNIFICANCE_H
-#define QK_REPORT_SIGNIFICANCE_H
+#ifndef QK_STATS_SIGNIFICANCE_H
+#define QK_STATS_SIGNIFICANCE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "stats/layer_model.h"
 
-/* 95 % intervals. */
+/* The level of intervals where nobody asks for another level. */
+#define QK__SURE 0.95
+
 typedef struct qk__estimate {
     size_t count;     /* finite values */
     double value;     /* NaN without any */
@@ -17,7 +19,7 @@ typedef struct qk__estimate {
 } qk__estimate;
 
 /* Student's t about the mean. Values that are not finite are left out. */
-qk__estimate qk__estimate_mean(const double *values, size_t count);
+qk__estimate qk__estimate_mean(const double *values, size_t count, double level);
 /* The same for shares, within 0..1. Where all shares are equal, t says nothing; then it is Wilson's interval about
  * that share of `count` independent things. */
 qk__estimate qk__estimate_share(const double *shares, size_t count);
@@ -46,9 +48,9 @@ qk__test qk__test_signs(const double *values, size_t count, double against);
 qk__test qk__test_correlation(double r, double pairs);
 /* The test of a mean or slope over layers (stats/layer_model.h), from 3 layers that differ on. */
 qk__test qk__test_layers(const qk__layer_fit *fit, double against);
-qk__estimate qk__estimate_layers(const qk__layer_fit *fit);
-/* The interval of a mean, or of the mean of its layers, whichever is wider. */
-qk__estimate qk__widen_to_layers(qk__estimate groups, const qk__layers *layers);
+qk__estimate qk__estimate_layers(const qk__layer_fit *fit, double level);
+/* The interval of a mean, or of the mean of its layers, whichever is wider; NaN with fewer than 3 layers. */
+qk__estimate qk__widen_to_layers(qk__estimate groups, const qk__layers *layers, double level);
 /* Differences within layers (qk__layers_subtract): Student's t of their mean, weighted by how well each is known, from
  * the spread of groups within layers. From 3 degrees of freedom on. */
 qk__test qk__test_within_layers(const qk__layers *differences);

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The intervals and tests of the findings. */
-#include "report/significance.h"
+/* Intervals and tests of means, shares and correlations. */
+#include "stats/significance.h"
 
 #include <math.h>
-#include <stdint.h>
-#include <stdlib.h>
 
-#include "base/buffer.h"
 #include "stats/means.h"
 #include "stats/student.h"
 
@@ -41,12 +38,13 @@ static moments moments_of(const double *values, size_t count)
 
 static const double NORMAL_975 = 1.959963984540054;
 
-qk__estimate qk__estimate_mean(const double *values, size_t count)
+qk__estimate qk__estimate_mean(const double *values, size_t count, double level)
 {
     moments m = moments_of(values, count);
     qk__estimate e = {m.count, m.mean, NAN, NAN};
     if (m.count >= ENOUGH) {
-        double half = qk__student_quantile(0.975, (double)m.count - 1) * sqrt(m.error_squared);
+        double half =
+            qk__student_quantile((1 + level) / 2, (double)m.count - 1) * sqrt(m.error_squared);
         e.low = m.mean - half;
         e.high = m.mean + half;
     }
@@ -65,7 +63,7 @@ static void wilson(qk__estimate *e, double count)
 
 qk__estimate qk__estimate_share(const double *shares, size_t count)
 {
-    qk__estimate e = qk__estimate_mean(shares, count);
+    qk__estimate e = qk__estimate_mean(shares, count, QK__SURE);
     if (!isfinite(e.low))
         return e;
     if (e.low == e.high)
@@ -108,7 +106,7 @@ qk__estimate qk__estimate_correlation(double r, double pairs)
 
 qk__estimate qk__estimate_correlations(const double *z, size_t count)
 {
-    qk__estimate e = qk__estimate_mean(z, count);
+    qk__estimate e = qk__estimate_mean(z, count, QK__SURE);
     return (qk__estimate){e.count, tanh(e.value), tanh(e.low), tanh(e.high)};
 }
 
@@ -205,17 +203,18 @@ qk__test qk__test_within_layers(const qk__layers *differences)
                       sign_of(sum)};
 }
 
-qk__estimate qk__estimate_layers(const qk__layer_fit *fit)
+qk__estimate qk__estimate_layers(const qk__layer_fit *fit, double level)
 {
     return (qk__estimate){fit->count, qk__layer_quantile(fit, 0.5),
-                          qk__layer_quantile(fit, 0.025), qk__layer_quantile(fit, 0.975)};
+                          qk__layer_quantile(fit, (1 - level) / 2),
+                          qk__layer_quantile(fit, (1 + level) / 2)};
 }
 
-qk__estimate qk__widen_to_layers(qk__estimate groups, const qk__layers *layers)
+qk__estimate qk__widen_to_layers(qk__estimate groups, const qk__layers *layers, double level)
 {
     qk__layer_fit fit = qk__fit_layers(layers, false);
-    qk__estimate careful = qk__estimate_layers(&fit);
-    if (careful.high - careful.low > groups.high - groups.low) {
+    qk__estimate careful = qk__estimate_layers(&fit, level);
+    if (layers->count < ENOUGH || careful.high - careful.low > groups.high - groups.low) {
         groups.low = careful.low;
         groups.high = careful.high;
     }
