@@ -129,14 +129,15 @@ static qk_status add_model_runs(qk__manifests *p, const char *study, const json_
                                 qk_error *err)
 {
     const char *folder = qk__json_string(model, "folder"),
-               *message = qk__json_string(model, "message");
-    if (*message)
-        p->warnings = add_warning(p->warnings, message, qk__json_string(model, "label"));
+               *label = qk__json_string(model, "label");
+    static const char *const TOLD[] = {"message", "related"};
+    for (size_t i = 0; i < sizeof TOLD / sizeof *TOLD; i++)
+        if (*qk__json_string(model, TOLD[i]))
+            p->warnings = add_warning(p->warnings, qk__json_string(model, TOLD[i]), label);
     if (strncmp(folder, "models/", 7) != 0 || strstr(folder, ".."))
         return QK_OK;
     char *path = qk__path_join(study, folder);
-    qk_status status =
-        path ? add_folder_runs(p, path, qk__json_string(model, "label"), err) : qk__nomem(err);
+    qk_status status = path ? add_folder_runs(p, path, label, err) : qk__nomem(err);
     free(path);
     return status;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads the sample: the expressions of all questions in one statement, so that each table is read once. */
+/* Reads the sample: the expressions of all questions in one statement, so that each table is read once. The same weights
+ * twice are one model, that of the first. */
 #include "report/sample.h"
 
 #include <math.h>
@@ -25,7 +26,9 @@ static qk_status ask_for_numbers(qk__buffer *sql, qk_error *err)
     }
     return qk__buffer_printf(sql, err,
                              " FROM head_numbers WHERE coalesce(n_q >= %d, 1) AND "
-                             "coalesce(n_k >= %d, 1) ORDER BY head_id",
+                             "coalesce(n_k >= %d, 1) AND head_id >> 42 IN "
+                             "(SELECT model_id FROM models WHERE coalesce(same_as, '') = '') "
+                             "ORDER BY head_id",
                              QK_FEW_ROWS, QK_FEW_ROWS);
 }
 
@@ -37,11 +40,12 @@ static qk_status read_tables(qk__store *tables, qk__sample *sample, qk_error *er
         status = qk__store_ask(tables, &sample->heads, err, "%s", (const char *)sql.data);
     qk__buffer_free(&sql);
     QK_TRY(status);
-    QK_TRY(qk__store_ask(
-        tables, &sample->models, err,
-        "SELECT model_id, coalesce(label, '') || '' AS label, coalesce(family, "
-        "'') || '' AS family, coalesce(phase, '') || '' AS phase FROM models "
-        "WHERE model_id IN (SELECT head_id >> 42 FROM head_numbers) ORDER BY model_id"));
+    QK_TRY(
+        qk__store_ask(tables, &sample->models, err,
+                      "SELECT model_id, coalesce(label, '') || '' AS label, coalesce(family, "
+                      "'') || '' AS family, coalesce(phase, '') || '' AS phase FROM models "
+                      "WHERE model_id IN (SELECT head_id >> 42 FROM head_numbers) "
+                      "AND coalesce(same_as, '') = '' ORDER BY model_id"));
     return qk__store_ask(
         tables, &sample->components, err,
         "SELECT head_id, pc, 1.0 * r_q AS r_q FROM qk WHERE pc > 0 ORDER BY pc, head_id");

@@ -33,7 +33,7 @@ unsigned qk__contents_of(const qk_analysis_settings *settings);
 
 /* A model as models.csv lists it. */
 typedef struct qk__listed_model {
-    const char *name, *label, *family, *phase, *source, *folder;
+    const char *name, *label, *family, *phase, *source, *same_as, *folder;
     int layers;
     size_t heads;
     qk_text_lengths lengths;

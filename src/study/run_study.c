@@ -114,19 +114,6 @@ static qk_status compute(qk__study_work *work, size_t i, const char *reason, qk_
     return status;
 }
 
-/* Two models that read the same files are a mistake in the study file. */
-static void compare_captures(const qk__study_work *work, size_t i)
-{
-    for (size_t j = 0; j < i; j++)
-        if (work->places[j].capture && work->places[i].capture &&
-            strcmp(work->places[i].capture, work->places[j].capture) == 0) {
-            qk__tell_notice(&work->context, QK_NOTICE_WARNING,
-                            "reads the capture of %s, too: %s", work->plan->models[j].name,
-                            work->places[i].capture);
-            return;
-        }
-}
-
 /* Results that are kept keep the warnings of their own run. */
 static void tell_again(const qk__study_work *work, const json_t *warnings)
 {
@@ -182,14 +169,11 @@ static qk_status do_model(qk__study_work *work, size_t i, qk_error *err)
     double start = qk__now();
     work->places[i].capture = check.capture;
     work->places[i].layers = check.num_layers;
+    work->places[i].shape = check.shape;
     work->places[i].contents = check.contents;
     work->places[i].rowless = check.rowless;
-    if (status == QK_OK) {
-        compare_captures(work, i);
-        status = settle_model(work, i, &check, err);
-    } else {
-        status = fail_model(work, i, &why, err);
-    }
+    status =
+        status == QK_OK ? settle_model(work, i, &check, err) : fail_model(work, i, &why, err);
     json_decref(check.warnings);
     work->outcome->models[i].seconds = qk__now() - start;
     return status;
@@ -278,7 +262,7 @@ static qk_status do_models(qk__study_work *work, qk_error *err)
         QK_TRY(do_model(work, i, err));
         work->num_done++;
     }
-    return QK_OK;
+    return qk__study_warn_of_related(work, err);
 }
 
 static void tell_of_old_page(const qk__study_work *work)

@@ -59,12 +59,21 @@ QK_MUST_CHECK qk_status qk__study_resolve(const qk_study *plan, const char *path
 
 /* ---- a run of it (study_work.c) --------------------------------------------------------- */
 
+/* What tells whether models may be related: their shape, and their weights. */
+typedef struct qk__study_shape {
+    int layers, q_heads, k_heads;
+    size_t planes;    /* that RoPE turns: half of the dimensions; 0: not known */
+    char weights[17]; /* a fingerprint; "": not known */
+} qk__study_shape;
+
 /* Where a model comes from and goes to. */
 typedef struct qk__study_place {
-    char *folder;  /* output/models/SLUG */
-    char *local;   /* local_root/DATASET/REVISION where that is a folder */
-    char *capture; /* folder of the heads, after it was looked at */
-    int layers;    /* of the model, after it was looked at; 0: not known */
+    char *folder;          /* output/models/SLUG */
+    char *local;           /* local_root/DATASET/REVISION where that is a folder */
+    char *capture;         /* folder of the heads, after it was looked at */
+    int layers;            /* of the model, after it was looked at; 0: not known */
+    qk__study_shape shape; /* likewise */
+    char *warning;         /* that it is related to another model of the study; NULL: none */
     /* of its results (schema.h), after it was looked at: a capture may keep too little for some tables, or
      * enough for another column */
     unsigned contents;
@@ -120,10 +129,19 @@ typedef struct qk__study_check {
     qk_text_lengths lengths; /* of the run that made the results */
     json_t *warnings;        /* of the run that made the results; NULL: none is known */
     char *capture;           /* folder of the heads */
+    qk__study_shape shape;
 } qk__study_check;
 
 /* Calls work->run->model_begins; i = number of models: figures. */
 void qk__study_begins(const qk__study_work *work, size_t i, bool computed);
+
+/* ---- models that are not independent (related_models.c) --------------------------------- */
+
+qk__study_shape qk__study_shape_of(const qk_capture *capture);
+/* The first model with the same weights, of which a model with results may be itself. */
+size_t qk__study_twin(const qk__study_work *work, size_t i);
+/* After all models: warns once of each that has the weights of another, and once of those of one shape. */
+QK_MUST_CHECK qk_status qk__study_warn_of_related(qk__study_work *work, qk_error *err);
 
 /* ---- captures on the Hub (study_fetch.c) ------------------------------------------------ */
 

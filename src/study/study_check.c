@@ -280,6 +280,7 @@ qk_status qk__study_check_model(const qk__study_work *work, size_t i, qk__study_
         check->num_layers = c.run.results->num_layers;
         check->rowless = c.run.states.count > 0 && !c.run.states.has_rows;
         check->capture = qk__strdup(qk_capture_path(c.run.capture));
+        check->shape = qk__study_shape_of(c.run.capture);
     }
     qk_analysis_results_free(&c.run.results);
     qk__run_close(&c.run);

@@ -34,14 +34,16 @@ static json_t *describe_model(const qk__study_work *work, size_t i)
     qk__buffer folder = {0};
     if (qk__buffer_printf(&folder, NULL, "models/%s", work->slugs[i]) != QK_OK)
         return NULL;
-    json_t *entry = json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:I}", "model", qk__json_text(model->name),
-        "label", qk__json_text(model->label), "family", qk__json_text(model->family), "phase",
-        qk__json_text(model->phase), "source", qk__json_text(model->source), "folder",
-        qk__json_text_or_null(has_results ? (char *)folder.data : NULL), "state",
-        state_name(result->state), "message",
-        qk__json_text_or_null(tell ? result->message : NULL), "heads",
-        (json_int_t)(has_results ? result->num_heads : 0));
+    json_t *entry =
+        json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:I}", "model",
+                  qk__json_text(model->name), "label", qk__json_text(model->label), "family",
+                  qk__json_text(model->family), "phase", qk__json_text(model->phase), "source",
+                  qk__json_text(model->source), "folder",
+                  qk__json_text_or_null(has_results ? (char *)folder.data : NULL), "state",
+                  state_name(result->state), "message",
+                  qk__json_text_or_null(tell ? result->message : NULL), "related",
+                  qk__json_text_or_null(work->places[i].warning), "heads",
+                  (json_int_t)(has_results ? result->num_heads : 0));
     qk__buffer_free(&folder);
     return entry;
 }

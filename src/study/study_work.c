@@ -51,11 +51,13 @@ qk__listed_model qk__study_listed(const qk__study_work *work, size_t i)
 {
     const qk_study_model *model = &work->plan->models[i];
     const qk_study_result *result = &work->outcome->models[i];
+    const size_t twin = qk__study_twin(work, i);
     return (qk__listed_model){.name = model->name,
                               .label = model->label,
                               .family = model->family,
                               .phase = model->phase,
                               .source = model->source,
+                              .same_as = twin == i ? "" : work->plan->models[twin].name,
                               .layers = work->places[i].layers,
                               .lengths = result->lengths,
                               .heads = qk__study_has_results(result) ? result->num_heads : 0};
@@ -166,6 +168,7 @@ void qk__study_release(qk__study_work *work)
         free(work->places[i].folder);
         free(work->places[i].local);
         free(work->places[i].capture);
+        free(work->places[i].warning);
     }
     free(work->places);
     qk__strings_free(work->slugs, work->plan->num_models);

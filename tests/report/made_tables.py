@@ -163,7 +163,7 @@ def write_results(folder, rows, models=None, scores=None, tables=("pca", "rotati
                   IDS + ["component", "component_r2", "component_weight"], many(weights, dim))
     if models:
         write_csv(folder / "models.csv", ["model", "label", "family", "phase", "source"]
-                  + ["text_tokens"] * ("text_tokens" in models[0]), models)
+                  + [more for more in ("same_as", "text_tokens") if more in models[0]], models)
     if scores:
         write_csv(folder / "scores.csv", list(scores[0]), scores)
     return folder

@@ -212,6 +212,15 @@ def test_bias(findings_of, sign, verdict):
         assert f"of {count * 24} heads" in found.evidence[0]
 
 
+def test_the_same_weights_are_one_model(findings_of):
+    """The second and third count no more than if they were not there."""
+    made = several(3, lambda row, rng, i: None)
+    alone = findings_of(**several(1, lambda row, rng, i: None))
+    for m in made["models"]:
+        m["same_as"] = "m0" * (m["model"] != "m0")
+    assert findings_of(**made) == alone
+
+
 def test_three_models_that_agree_are_not_proof(findings_of):
     """Three heads of a coin: 1 in 4 that all agree."""
     def change(row, rng, i):

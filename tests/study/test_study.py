@@ -113,7 +113,7 @@ def test_models_table_and_manifest(here, study):
                                          ["b", "Bee", "F1", "early", "b", "1", "4", "models/b"],
                                          ["a", "a", "", "late", "a", "1", "4", "models/a"]]
     assert rows[0][8:] == ["text_tokens", "text_tokens_least", "text_tokens_most", "position_least", "position_mean",
-                           "position_most"]
+                           "position_most", "same_as"]
     manifest = read_json(here / "out" / "manifest.json")
     assert manifest["title"] == outcome["title"] == 'A "title"'
     assert manifest["kind"] == "study" and manifest["complete"] is True
@@ -447,7 +447,7 @@ def test_revisions_below_a_local_root(here, study):
     study()
     tables = [(here / "out" / "models" / m / "qk.csv").read_text() for m in "xy"]
     assert tables[0].replace("\nx,", "\ny,") != tables[1]
-    assert "reads the capture of" not in study.err
+    assert "the same weights as" not in study.err
     (here / "roots").rename(here / "other")
     study(expect=1, env={"HF_HOME": here / "hf"})
     assert states(study("--local-root", here / "other")) == {"x": "kept", "y": "kept"}
@@ -456,7 +456,44 @@ def test_revisions_below_a_local_root(here, study):
 def test_two_models_of_one_capture(here, study):
     write_study(here, [("x", "a"), ("y", "a")], "analyses: [pca]\n")
     study()
-    assert "y: reads the capture of x, too" in study.err
+    assert study.err.count("y: the same weights as x (sources a and a): findings count them as one model, by the numbers of x") == 1
+    with open(here / "out" / "models.csv", newline="") as file:
+        assert [row["same_as"] for row in csv.DictReader(file)] == ["", "x"]
+
+
+def test_the_same_weights_are_one_model(here, study):
+    """Whatever texts they ran on: capture.json has the fingerprint of the weights."""
+    for name, weights in (("a", "0a"), ("b", "0b"), ("c", "0a")):
+        facts = read_json(here / name / "capture.json") | {"run": {"model": {"fingerprint": weights}}}
+        (here / name / "capture.json").write_text(json.dumps(facts))
+    write_study(here, "abc", "analyses: [pca]\n")
+    study()
+    assert "c: the same weights as a (sources c and a)" in study.err and "b: the same weights" not in study.err
+    models = {m["model"]: m["related"] for m in read_json(here / "out" / "manifest.json")["models"]}
+    assert "the same weights as a" in models["c"] and "the same weights" not in models["b"]
+    said = study.err
+    study()
+    assert study.err.count("the same weights") == said.count("the same weights") == 1
+
+
+def related(here, study, *rows):
+    (here / "study.yaml").write_text("models:\n" + "".join(f"  - {{name: {n}, source: {n}{more}}}\n" for n, more in zip("abc", rows)) +
+                                     "analyses: [pca]\n")
+    study()
+    lines = [line for line in study.err.splitlines() if "`phase`" in line]
+    assert len(lines) <= 1
+    return [line.split(": ")[2] for line in lines]
+
+
+def test_models_of_one_shape(here, study):
+    """May be checkpoints of one run, unless the study file says what they are."""
+    assert related(here, study, "", "", "") == ["a, b, c"]
+    assert related(here, study, ", phase: x", ", phase: y", ", phase: z") == []
+    assert related(here, study, ", family: F", ", family: F") == ["a, b"]
+    shutil.rmtree(here / "c")
+    synth(here / "c", **(SMALL | {"layers": 2}))
+    assert related(here, study, "", "", "") == ["a, b"]
+    assert related(here, study, ", family: F", ", family: F", "") == []
 
 
 def test_whose_folder(here, study):
