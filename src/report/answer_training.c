@@ -96,7 +96,8 @@ qk__answer qk__ask_training(qk__findings *findings, const qk__question *question
         return answer;
     qk__estimate change = qk__curve_change(&curve, from, to);
     qk__evidence(findings,
-                 "The most certain change of all %zu pairs, from %s to %s: %.3g, %s; %s.",
+                 "The most certain change of all %zu pairs, from %s to %s: %.3g, %s; %s. "
+                 "Interval and p are those of all pairs at once.",
                  curve.count * (curve.count - 1) / 2, checkpoint(&curve, from).text,
                  checkpoint(&curve, to).text, change.value, qk__interval(&change).text,
                  answer.outcome.text.text);

@@ -148,6 +148,7 @@ static void test_pairs(qk__curve *curve, double *plain, double *holm)
             qk__layers layers = layers_of(curve);
             qk__test test = qk__test_groups(change, curve->groups, &layers, 0, false);
             curve->tests[i * count + j] = test;
+            curve->plain[i * count + j] = test.p;
             plain[pairs++] = test.p;
         }
     if (pairs == 0 || isnan(plain[0])) /* too few groups, for all pairs */
@@ -175,6 +176,7 @@ qk__curve qk__curve_of(qk__work *work, const qk__asked *asked)
     out.layer_of = qk__work_take(work, room, sizeof *out.layer_of);
     out.layers = qk__work_take(work, room, sizeof *out.layers);
     out.tests = qk__work_take(work, pairs, sizeof *out.tests);
+    out.plain = qk__work_take(work, pairs, sizeof *out.plain);
     double *plain = qk__work_take(work, pairs, sizeof *plain);
     double *holm = qk__work_take(work, pairs, sizeof *holm);
     double *own = qk__work_take(work, count, sizeof *own);
@@ -197,10 +199,11 @@ qk__curve qk__curve_of(qk__work *work, const qk__asked *asked)
 
 qk__estimate qk__curve_change(const qk__curve *curve, size_t from, size_t to)
 {
-    qk__estimate groups =
-        qk__estimate_mean(differences(curve, from, to), curve->groups, QK__SURE);
+    const double pairs = (double)(curve->count * (curve->count - 1) / 2);
+    const double level = 1 - (1 - QK__SURE) / pairs;
+    qk__estimate groups = qk__estimate_mean(differences(curve, from, to), curve->groups, level);
     qk__layers layers = layers_of(curve);
-    return qk__widen_to_layers(groups, &layers, QK__SURE);
+    return qk__widen_to_layers(groups, &layers, level);
 }
 
 qk__test qk__curve_test(const qk__curve *curve, size_t from, size_t to)
@@ -210,18 +213,19 @@ qk__test qk__curve_test(const qk__curve *curve, size_t from, size_t to)
 
 qk__test qk__curve_test_any(const qk__curve *curve, size_t *from, size_t *to)
 {
-    qk__test best = {NAN, 0};
+    const size_t count = curve->count;
+    double best = NAN;
     *from = *to = 0;
-    for (size_t i = 0; i + 1 < curve->count; i++)
-        for (size_t j = i + 1; j < curve->count; j++) {
-            qk__test test = qk__curve_test(curve, i, j);
-            if (isnan(test.p) || (!isnan(best.p) && test.p >= best.p))
+    for (size_t i = 0; i + 1 < count; i++)
+        for (size_t j = i + 1; j < count; j++) {
+            const double p = curve->plain[i * count + j];
+            if (isnan(p) || p >= best)
                 continue;
-            best = test;
+            best = p;
             *from = i;
             *to = j;
         }
-    return best;
+    return isnan(best) ? (qk__test){NAN, 0} : qk__curve_test(curve, *from, *to);
 }
 
 /* ---- turning points --------------------------------------------------------------------- */

@@ -18,6 +18,8 @@ typedef struct qk__curve {
     int *layer_of;          /* [groups] */
     qk__layer_mean *layers; /* scratch, [groups] */
     qk__test *tests; /* [count][count] of the change from one checkpoint to a later one */
+    double
+        *plain; /* [count][count] their p-values before Holm's correction, which makes ties */
 } qk__curve;
 
 /* The curve over checkpoints in order. count 0: nothing has the number, or memory ran out (then the work has failed).
@@ -27,7 +29,9 @@ typedef struct qk__curve {
  * taken off, its standard error times sqrt(count / (count - 1)) (Cousineau 2005, Morey 2008). */
 qk__curve qk__curve_of(qk__work *work, const qk__asked *asked);
 
-/* The change from one checkpoint to another, over groups or over their layers: the wider interval. */
+/* The change from one checkpoint to another, over groups or over their layers: the wider interval. Its level is 95 % for
+ * all pairs of checkpoints together (Bonferroni), as its p-value is: that of the most certain change contains 0 where p is
+ * above 0.05. */
 qk__estimate qk__curve_change(const qk__curve *curve, size_t from, size_t to);
 /* The share of groups that rise from one checkpoint to another, less the share of those that fall. */
 double qk__curve_lean(const qk__curve *curve, size_t from, size_t to);

@@ -393,6 +393,22 @@ def test_training(findings_of):
     assert "at the last checkpoint, \u2068Model 5\u2069" in found["queries-over-keys"].claim
 
 
+def test_the_most_certain_of_changes_that_are_not(findings_of):
+    """Holm's correction makes all p 1; the pair that is named has the smallest p before it. Its interval agrees with its p."""
+    def change(row, rng, i):
+        group = 2 * row["layer"] + row["q_head"] // 2
+        waves = (0, 0.05 * (-1) ** group, 0.05 * (-1) ** (group // 2), 0.05 * (-1) ** (group // 2))
+        row["r_k"] = 0.5 + waves[i] + (0.01 + 0.03 * (-1) ** (group // 3) if i == 3 else 0)
+    found = findings_of(**several(4, change, phase=lambda i: "AABB"[i]))["training-r_k"]
+    [line] = [line for line in found.evidence if line.startswith("The most certain change of all 6 pairs")]
+    assert "from \u2068Model 2\u2069 (\u2068B\u2069) to \u2068Model 3\u2069 (\u2068B\u2069): 0.0100, " in line and "; p = 1.0, corrected 1.0. " in line
+    assert line.endswith("Interval and p are those of all pairs at once.")
+    low, high = (float(x.replace("\u2212", "-")) for x in re.search(r"interval (\S+) to (\S+);", line).groups())
+    assert low < 0 < high
+    groups = np.array([0.01 + 0.03 * (-1) ** (g // 3) for g in range(12)])
+    assert high - low > 2 * 2.9 * groups.std(ddof=1) / np.sqrt(12)  # t at 1 - 0.05 / 6, where 95 % of one pair has 2.2
+
+
 @pytest.mark.parametrize("alike", [False, True])
 def test_bias_over_the_context(findings_of, alike):
     """Of longer contexts the bias per token falls while that over the context stays; of texts of one length they are one question."""
