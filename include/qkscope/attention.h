@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What heads attend to: sums over rows of attention, from which every number about it follows.
+/* What heads attend to: sums over rows of attention, from which every number about attention follows.
  * docs/behaviour.md#attention has the definitions, with their sources. */
 #ifndef QKSCOPE_ATTENTION_H
 #define QKSCOPE_ATTENTION_H
@@ -11,20 +11,19 @@
 
 QK_BEGIN_DECLS
 
-/* Row i has weights a_j for the keys j <= i that the query sees, which add up to 1, or to less where
- * a part goes to no key. The distance of a key is D = i - j. */
+/* Row i has weights a_j for the keys j <= i that the query sees. They add up to 1, or to less where a part goes to no
+ * key. The distance of a key is D = i - j. */
 
-/* Distances, and positions of rows, in bins that double: 0, 1, 2-3, 4-7, ...; the last has all
- * that is further. */
+/* Distances, and positions of rows, in bins that double: 0, 1, 2-3, 4-7, ...; the last bin has all that is further. */
 enum { QK_DISTANCE_BINS = 22 };
 QK_API int qk_distance_bin(int64_t distance);
 
-/* Keys 0 .. QK_SINK_KEYS - 1 are where attention goes that has nothing to do. They are kept apart from
- * distances; and rows of positions below QK_FAR_POSITION say nothing about distance. */
+/* Keys 0 .. QK_SINK_KEYS - 1 are where attention goes that has nothing to do. They are kept apart from distances; and
+ * rows at positions below QK_FAR_POSITION say nothing about distance. */
 enum { QK_SINK_KEYS = 4, QK_FAR_POSITION = 8 };
 
-/* What is summed of a row. Sums over rows where a row stands for w rows of its text (of a sample, one of
- * each w was drawn) have each term times w. */
+/* What is summed of a row. Where a row stands for w rows of its text (one of each w was drawn), each term is multiplied by
+ * w. */
 typedef enum qk_attention_sum {
     QK_ATTENTION_ROWS,     /* 1 */
     QK_ATTENTION_SINK,     /* a_0 */
@@ -34,16 +33,16 @@ typedef enum qk_attention_sum {
     QK_ATTENTION_NO_KEY,   /* 1 - sum of all a_j */
     QK_ATTENTION_ENTROPY,  /* - sum a_j ln a_j, nats */
     QK_ATTENTION_VISIBLE,  /* ln of the number of keys seen */
-    /* Tokens t: earlier copies of the row's own, t_j = t_i and j < i; and what followed them,
-     * t_(j-1) = t_i and 1 <= j <= i. Those that are seen. */
+    /* Tokens t: earlier copies of the row's token, t_j = t_i and j < i; and what followed them, t_(j-1) = t_i
+     * and 1 <= j <= i. Only those that the query sees. */
     QK_ATTENTION_DUPLICATE_ROWS,    /* 1 where there is such a key */
     QK_ATTENTION_DUPLICATE,         /* their weights */
     QK_ATTENTION_DUPLICATE_UNIFORM, /* their share of the keys that are seen */
     QK_ATTENTION_INDUCTION_ROWS,
     QK_ATTENTION_INDUCTION,
     QK_ATTENTION_INDUCTION_UNIFORM,
-    /* Rows from position 8 on, of the n keys from key 4 on that are seen. w is their weight, m_b that
-     * of the keys in bin b, over w; n_b how many they are. Where w is 0, all but FAR_ROWS are. */
+    /* Rows from position 8 on: the n seen keys from key 4 on. w is their weight, m_b the weight of the keys in
+     * bin b over w, n_b the number of these. Where w is 0, all but FAR_ROWS are 0. */
     QK_ATTENTION_FAR_ROWS,     /* 1 where n > 0 */
     QK_ATTENTION_FAR,          /* w */
     QK_ATTENTION_FAR_VISIBLE,  /* w ln n */
@@ -53,19 +52,18 @@ typedef enum qk_attention_sum {
     QK_ATTENTION_FAR_BINS,     /* w m_b */
     /* w in the bin of the largest distance that is seen */
     QK_ATTENTION_LAST_BINS = QK_ATTENTION_FAR_BINS + QK_DISTANCE_BINS,
-    /* the largest score of a key that is seen, as the softmax takes it: scaled and capped */
+    /* the largest score of a seen key, as the softmax takes it: scaled and capped */
     QK_ATTENTION_LOGIT = QK_ATTENTION_LAST_BINS + QK_DISTANCE_BINS,
-    QK_ATTENTION_LOGIT_MAX, /* its maximum over the rows: of this one no sum */
+    QK_ATTENTION_LOGIT_MAX, /* its maximum over the rows, not a sum */
     QK_ATTENTION_SUMS
 } qk_attention_sum;
 
 /* ---- numbers of a head ------------------------------------------------------------------ */
 
-/* What a window must hold of the attention off keys 0 to 3. */
+/* The share of the attention off keys 0 to 3 that a window must hold. */
 #define QK_WINDOW_SHARE 0.99
 
-/* Each is a ratio of such sums. Means are over all rows, unless it says otherwise. NaN where there is
- * nothing to divide by. */
+/* Each is a ratio of such sums. Means are over all rows, unless stated. NaN where the divisor is 0. */
 typedef enum qk_attention_number {
     QK_HEAD_SINK_MASS, /* on key 0 */
     QK_HEAD_SELF_MASS,
@@ -81,12 +79,12 @@ typedef enum qk_attention_number {
     QK_HEAD_INDUCTION_UNIFORM,
     QK_HEAD_NUM_SHARES,                       /* those above are shares, 0..1 */
     QK_HEAD_INFORMATION = QK_HEAD_NUM_SHARES, /* ln of the keys seen - entropy */
-    /* keys 0 to 3 left out, the rest made to add up to 1, rows weighted by that rest */
+    /* keys 0 to 3 left out, the rest scaled to add up to 1, rows weighted by that rest */
     QK_HEAD_MEAN_DISTANCE,
     QK_HEAD_FAR_INFORMATION,
-    /* The smallest of the windows of 1, 2, 4, 8, ... keys, the row's own in it, that holds QK_WINDOW_SHARE of it */
+    /* The smallest window of 1, 2, 4, 8, ... keys, including the row's own, that holds QK_WINDOW_SHARE of it */
     QK_HEAD_WINDOW_99,
-    /* Part of that information which the mean profile over distance of the other groups of texts has. NaN
+    /* The part of that information that the mean profile over distance of the other groups of texts has. NaN
      * with fewer than two groups, or less than 0.05 nats of information. */
     QK_HEAD_DISTANCE_SHARE,
     /* duplicate_mass, induction_mass less what uniform attention would give */
@@ -96,7 +94,7 @@ typedef enum qk_attention_number {
     QK_NUM_HEAD_NUMBERS
 } qk_attention_number;
 
-/* What heads are called. A head may have several names, or none. docs/behaviour.md#attention */
+/* The names of heads. A head may have several names, or none. docs/behaviour.md#attention */
 typedef enum qk_attention_name {
     QK_SINK_HEAD,
     QK_PREVIOUS_TOKEN_HEAD,
@@ -108,15 +106,15 @@ typedef enum qk_attention_name {
 } qk_attention_name;
 QK_API const char *qk_attention_name_text(qk_attention_name name); /* "previous-token" */
 
-/* Mean attention of rows of positions row_first to row_last to keys at distances of one bin; keys 0 to 3
- * left out, the rest made to add up to 1. Predictions are NaN where nothing predicts it. */
+/* Mean attention of rows at positions row_first to row_last to keys at the distances of one bin; keys 0 to 3 left out,
+ * the rest scaled to add up to 1. Predictions are NaN where there are none. */
 typedef struct qk_attention_cell {
     int64_t row_first, row_last;
     int64_t distance_first, distance_last;
     double mass, uniform;
     double predicted_rotation, predicted_means;
     double rest;   /* mean mass of the rows off keys 0 to 3 */
-    double weight; /* its sum over the rows, which these cells count by */
+    double weight; /* its sum over the rows, which weights these cells */
 } qk_attention_cell;
 
 typedef struct qk_attention {
@@ -125,15 +123,16 @@ typedef struct qk_attention {
     double value[QK_NUM_HEAD_NUMBERS];
     double lo[QK_NUM_HEAD_NUMBERS], hi[QK_NUM_HEAD_NUMBERS]; /* NaN: no interval */
     double logit_max; /* largest score of all rows; NaN: there are none */
-    /* That infinitely many texts would give the head this name; NaN with fewer than QK_FEW_TEXTS groups. */
+    /* The probability that infinitely many texts would give the head this name; NaN with fewer than
+     * QK_FEW_TEXTS groups. */
     double probability[QK_NUM_HEAD_NAMES];
-    char names[64]; /* those of at least QK_CERTAIN, with spaces between */
-    int64_t window; /* keys that rows see at most, as far as the sums tell; 0: no bound */
-    /* Of ln(mass / uniform) over distance, least squares with a constant for each row bucket, cells counted by
-     * the attention in them. */
+    char names[64]; /* names with at least QK_CERTAIN, with spaces between */
+    int64_t window; /* the most keys that a row sees, as far as the sums say; 0: no bound */
+    /* The slope of ln(mass / uniform) over distance, by least squares with a constant for each row bucket,
+     * cells weighted by their attention. */
     double distance_slope;
-    /* Of a predicted profile beside the measured one, over cells: 1 - sum of squared errors over that of uniform
-     * attention; row buckets count as their attention off keys 0 to 3 does. */
+    /* How well a predicted profile fits the measured one, over cells: 1 - the sum of squared errors over that
+     * of uniform attention; row buckets are weighted by their attention off keys 0 to 3. */
     double rotation_r2, means_r2;
     size_t num_profile;
     qk_attention_cell *profile;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Captures: the folder of Parquet files that holds the queries and keys of a model's heads. To open
- * one, read its rows and write one; to see what is in it; to make one up whose answers are known. */
+/* Captures: folders of Parquet files with the queries and keys of a model's heads. Opening them, reading their rows,
+ * writing them, and inspecting them. */
 #ifndef QKSCOPE_CAPTURE_H
 #define QKSCOPE_CAPTURE_H
 
@@ -57,7 +57,7 @@ QK_API void qk_head_name(qk_head_id id, char name[QK_HEAD_NAME_SIZE]);
 /* Parses such a name; false if it is not one. */
 QK_API bool qk_head_parse(const char *name, qk_head_id *id);
 
-/* Where a packed file, which several heads share, has the rows of one. */
+/* Where a packed file, which several heads share, has the rows of one head. */
 typedef struct qk_head_part {
     int first_group, num_groups; /* row groups of the file */
     int64_t rows, bytes;         /* in them */
@@ -72,26 +72,24 @@ typedef struct qk_head {
     int64_t rows; /* that capture.json lists, 0 = not listed; other numbers are an error */
     bool missing; /* capture.json lists it, but there are no files: files[0] would be it */
     const qk_head_part *parts; /* [num_files]; NULL: the files are the head's own */
-    /* why its packed file cannot be read, which reading it tells; or NULL */
+    /* why its packed file cannot be read, as reading reports it; or NULL */
     const qk_error *failure;
 
-    /* The file of its layer's moments; NULL: the capture keeps none. Where it keeps no rows
-     * num_files is 0, and files[0] is this file, for messages. */
+    /* The file of its layer's moments; NULL: the capture keeps none. Where it keeps no rows num_files is 0, and
+     * files[0] is this file, for messages. */
     const char *moments;
     int64_t summed; /* rows behind the moments that capture.json lists, 0 = not listed */
 } qk_head;
 
 typedef struct qk_capture qk_capture;
 
-/* Finds the heads under root. `prefix` picks one sub-folder when the root holds
- * several captures; NULL looks for the only one. Of packed files the footers are read, which
- * tell their heads (docs/formats.md); no other Parquet file is opened. Heads that
- * capture.json, right beside the heads, lists and that are not there are `missing`; those whose
- * packed file cannot be read have a `failure`.
- * Errors: QK_ERR_NOT_FOUND (no such folder, no heads in it), QK_ERR_INCONSISTENT
- * (several prefixes hold heads and none was chosen: the message lists them; the same head in
- * two places), QK_ERR_MALFORMED (a capture.json that cannot be read), those of a packed file that
- * cannot be read and whose heads capture.json does not tell. */
+/* Finds the heads under root. `prefix` picks one sub-folder when the root holds several captures; NULL looks for the
+ * only one. Of packed files the footers are read, which list their heads (docs/formats.md); no other Parquet file is
+ * opened. Heads that a capture.json beside the heads lists, and that are not there, are `missing`; those whose packed
+ * file cannot be read have a `failure`. Errors: QK_ERR_NOT_FOUND (no such folder, no heads in it), QK_ERR_INCONSISTENT
+ * (several prefixes hold heads and none was chosen: the message lists them; the same head in two places),
+ * QK_ERR_MALFORMED (a capture.json that cannot be read), those of a packed file that cannot be read and whose heads
+ * capture.json does not list. */
 QK_API QK_MUST_CHECK qk_status qk_capture_open(qk_capture **capture, const char *root,
                                                const char *prefix, qk_error *err);
 QK_API void qk_capture_close(qk_capture **capture);
@@ -114,18 +112,18 @@ typedef enum qk_stage {
     QK_STAGE_POST_ROPE,
 } qk_stage;
 
-/* Which rows of those that it was made from a capture keeps. */
+/* Which of its rows a capture keeps. */
 typedef enum qk_kept_rows {
     QK_ROWS_ALL,
     QK_ROWS_NONE,
     QK_ROWS_RESERVOIR, /* some of each bucket and text */
 } qk_kept_rows;
 
-/* Positions whose rows can have moments of their own, at most. */
+/* The most positions whose rows can have moments of their own. */
 enum { QK_MOST_FIRST = 16 };
 
-/* What capture.json says: "" / 0 / false where it is absent or silent.
- * `complete` is false only when a manifest says that the capture was not finished. */
+/* What capture.json says: "" / 0 / false where it says nothing or is missing. `complete` is false only when a manifest
+ * says that the capture was not finished. */
 typedef struct qk_capture_info {
     const char *model;
     const char *fingerprint;    /* of what decided its bytes: model, texts, settings */
@@ -135,15 +133,16 @@ typedef struct qk_capture_info {
     int num_layers; /* of the model */
     bool complete;
     bool has_manifest;
-    int64_t num_texts, num_windows; /* that long texts were split into; 0 = not recorded */
+    int64_t num_texts,
+        num_windows; /* windows that long texts were split into; 0 = not recorded */
     qk_stage stage;
     bool rope_interleaved;  /* dimensions 2j and 2j + 1 turn together, not j and j + pairs */
     double attention_scale; /* of the model, on q.k before the softmax; 0 = not told */
     qk_kept_rows kept;
     int reservoir;      /* rows of a bucket and text in the reservoir, at most */
     bool has_moments;   /* in moments/l{LL}.safetensors */
-    int groups;         /* of texts that sums are apart by, at most */
-    int first;          /* rows of positions below it have moments of their own; 0: none */
+    int groups;         /* groups of texts whose sums are apart, at most */
+    int first;          /* rows at positions below it have moments of their own; 0: none */
     bool has_attention; /* in attention/l{LL}.safetensors */
     int num_q_heads, num_k_heads; /* of a layer of the model; 0 = not recorded */
     double rope_factor; /* RoPE multiplies vectors by it when it turns them; 0 = not told */
@@ -153,12 +152,12 @@ QK_API const qk_capture_info *qk_capture_get_info(const qk_capture *capture);
 /* Layers of the model: capture.json, else up to the largest layer of a head. */
 QK_API int qk_capture_num_layers(const qk_capture *capture);
 
-/* Rotation frequencies (radians per token, one a plane) of a layer, from "rope_frequencies" in
- * capture.json: a list for all layers or an object of lists by layer; 0: a plane that does not
- * turn. NULL and *count 0 where there are none. The array belongs to the capture. */
+/* Rotation frequencies (radians per token, one a plane) of a layer, from "rope_frequencies" in capture.json: a list
+ * for all layers or an object of lists by layer; 0: a plane that does not turn. NULL and *count 0 where there are
+ * none. The array belongs to the capture. */
 QK_API const double *qk_capture_rope_frequencies(const qk_capture *capture, int layer,
                                                  size_t *count);
-/* Likewise from the "frequencies" of "rope": by which the model turns these rows, which are from before RoPE. */
+/* The same from the "frequencies" of "rope", by which the model turns these rows from before RoPE. */
 QK_API const double *qk_capture_frequencies_to_come(const qk_capture *capture, int layer,
                                                     size_t *count);
 
@@ -175,17 +174,15 @@ typedef struct qk_group {
     qk_group_source source;
     bool consistent; /* with the heads present */
     int alternative; /* the smallest consistent size that pairs queries with other keys; 0: none */
-    int num_consistent; /* how many fit the heads present; sizes that pair all of them alike are one */
+    int num_consistent; /* how many sizes fit the heads present; sizes with the same pairs count once */
 } qk_group;
 
-/* Settles the group size: `given` (from the command line or a config; 0 = not
- * given), else capture.json, else the smallest size consistent with the heads
- * present, which is a guess where num_consistent is above 1. Where every layer has query
- * heads 0 to H - 1 and key heads 0 to K - 1, and K divides H, H / K alone is consistent. Else a
- * size is when in every layer {q / size} equals the set of key heads or, with all key heads
- * from 0 to the last in every layer, is a subset of it.
- * Errors: QK_ERR_INCONSISTENT (nothing given and no size fits),
- * QK_ERR_ARGUMENT (given < 0), QK_ERR_NOT_FOUND (no Q or no K heads at all). */
+/* Finds the group size: `given` (from the command line or a config; 0 = not given), else capture.json, else the
+ * smallest size consistent with the heads present, which is a guess where num_consistent is above 1. Where every layer
+ * has query heads 0 to H - 1 and key heads 0 to K - 1, and K divides H, only H / K is consistent. Else a size is
+ * consistent when in every layer {q / size} equals the set of key heads or, with all key heads from 0 to the last in
+ * every layer, is a subset of it. Errors: QK_ERR_INCONSISTENT (nothing given and no size fits), QK_ERR_ARGUMENT (given
+ * < 0), QK_ERR_NOT_FOUND (no Q or no K heads at all). */
 QK_API QK_MUST_CHECK qk_status qk_capture_group(const qk_capture *capture, int given,
                                                 qk_group *group, qk_error *err);
 
@@ -199,13 +196,13 @@ typedef enum qk_column {
     QK_COLUMN_EXAMPLE = 1 << 3,
     QK_COLUMN_WINDOW = 1 << 4,
     QK_OPTIONAL_EXAMPLE = 1 << 5, /* example_id, unless a file has no such integers */
-    /* No column: a row whose text and position were there already is an error, of rows that are read with
-     * position and example. Rows without a text are not looked at. */
+    /* No column: in rows read with position and example, a text and position that occurred before is an error.
+     * Rows without a text are not checked. */
     QK_REFUSE_REPEATS = 1 << 6,
 } qk_column;
 
-/* Hands out a head's rows in blocks. What a block points to belongs to the qk_rows, until its next
- * call. Columns not asked for are NULL. */
+/* Gives a head's rows in blocks. What a block points to belongs to the qk_rows, until its next call. Columns that were
+ * not asked for are NULL. */
 typedef struct qk_rows qk_rows;
 
 /* Starts reading a head; `columns` is a sum of qk_column. max_rows > 0 stops
@@ -221,12 +218,12 @@ QK_API QK_MUST_CHECK qk_status qk_rows_next(qk_rows *rows, size_t max_rows, qk_b
                                             qk_error *err);
 QK_API void qk_rows_close(qk_rows **rows);
 
-/* Makes the arrays of the block that was handed out last the caller's, each to be released with
- * free(), also after qk_rows_close. The next block gets memory of its own. */
+/* Makes the arrays of the last block the caller's, each to be released with free(), also after qk_rows_close. The next
+ * block gets new memory. */
 QK_API void qk_rows_detach(qk_rows *rows);
 
-/* Head dimension d (0 for a head with no rows or no vector asked for) and the number
- * of rows that will be read, from the footers; where rows are left out, the most that may be. */
+/* Head dimension d (0 for a head with no rows or no vector asked for), and the number of rows that will be read, from
+ * the footers; where rows are left out, an upper limit. */
 QK_API size_t qk_rows_dim(const qk_rows *rows);
 QK_API int64_t qk_rows_total(const qk_rows *rows);
 
@@ -257,11 +254,10 @@ QK_API QK_MUST_CHECK qk_status qk_capture_writer_open(qk_capture_writer **writer
                                                       const qk_capture_meta *meta,
                                                       qk_error *err);
 
-/* Starts one head of dimension dim. Head writers of one capture are independent: several
- * threads may each use their own. strings adds token_str. group_rows: of a row group, which is in memory; 0 = 65,536.
- * In a packed capture the heads of a layer and kind go into one file, one after the other in
- * ascending order, with dim, strings and group_rows of the first: so there a thread takes all
- * heads of a layer and kind. A head that is out of turn is QK_ERR_ARGUMENT. */
+/* Starts one head of dimension dim. Head writers of one capture are independent: several threads may each use their
+ * own. strings adds token_str. group_rows: rows of a row group, which is in memory; 0 = 65,536. In a packed capture
+ * the heads of a layer and kind go into one file, one after the other in ascending order, with dim, strings and
+ * group_rows of the first: so one thread writes all heads of a layer and kind. A head out of turn is QK_ERR_ARGUMENT. */
 QK_API QK_MUST_CHECK qk_status qk_head_writer_open(qk_head_writer **head,
                                                    qk_capture_writer *writer, qk_head_id id,
                                                    size_t dim, bool strings, size_t group_rows,
@@ -276,13 +272,11 @@ QK_API QK_MUST_CHECK qk_status qk_head_writer_add(qk_head_writer *head, const qk
  * in any case. */
 QK_API QK_MUST_CHECK qk_status qk_head_writer_finish(qk_head_writer **head, qk_error *err);
 
-/* Drops the head. A packed file of which rows of the head are written already is lost: its end
- * fails. */
+/* Drops the head. A packed file that already has rows of the head is lost: its end fails. */
 QK_API void qk_head_writer_abort(qk_head_writer **head);
 
-/* In a packed capture: no further head of this layer and kind follows, and their file takes its
- * place. For files of which this is not called qk_capture_writer_finish does it; until then
- * their buffers (a row group) stay in memory. Else nothing. */
+/* In a packed capture: no further head of this layer and kind follows, and their file takes its place. Other files are
+ * completed by qk_capture_writer_finish; until then their buffers (a row group) stay in memory. Not packed: nothing. */
 QK_API QK_MUST_CHECK qk_status qk_capture_writer_end_layer(qk_capture_writer *writer, int layer,
                                                            qk_kind kind, qk_error *err);
 
@@ -303,7 +297,7 @@ typedef struct qk_values {
     size_t count;
 } qk_values;
 
-/* One head. Where status is not QK_OK only id, files and bytes hold. */
+/* A head. Where status is not QK_OK only id, files and bytes are valid. */
 typedef struct qk_head_inspection {
     qk_head_id id;
     qk_status status;
@@ -321,39 +315,39 @@ typedef struct qk_head_inspection {
     qk_values buckets, examples, windows;     /* windows: 0 = full attention */
     bool has_bucket, has_example, has_window; /* false: no such column */
     int64_t summed;                           /* rows behind its moments, 0 = there are none */
-    int64_t texts;                            /* that these came from */
-    bool has_positions; /* false: they are not known, of footers alone or without rows */
+    int64_t texts;                            /* texts of these rows */
+    bool has_positions; /* false: they are not known, from footers alone or without rows */
 } qk_head_inspection;
 
 typedef struct qk_inspection {
     char *path;   /* folder that holds the head folders */
-    char *prefix; /* of it below the root */
+    char *prefix; /* of that folder below the root */
     char *model;  /* from capture.json, else "" */
     bool has_manifest;
-    bool complete;                  /* as qk_capture_info has it */
-    int64_t num_texts, num_windows; /* likewise */
+    bool complete;                  /* as in qk_capture_info */
+    int64_t num_texts, num_windows; /* as in qk_capture_info */
     bool has_group;                 /* false: no group size fits, or no heads of one kind */
     qk_group group;
     char *group_message; /* why there is none; NULL with has_group */
     size_t num_heads;
     qk_head_inspection *heads; /* in the order of qk_capture_head */
     size_t num_failed;
-    size_t num_missing; /* of those: heads that capture.json lists and that are not there */
-    char *missing;      /* the first few of them by name; NULL if there are none */
+    size_t num_missing; /* heads that capture.json lists and that are missing */
+    char *missing;      /* the first few names; NULL if there are none */
 
     /* over the heads that could be read */
     size_t dim; /* 0: the heads differ, or there are no rows */
     int64_t rows, bytes;
     int64_t position_min, position_max;
     bool has_positions;
-    /* different ids over all heads; without rows: texts of the head with most */
+    /* different ids over all heads; without rows: texts of the head with most texts */
     size_t num_examples;
     qk_values buckets, windows;
 
     size_t num_files; /* different Parquet files */
     bool packed;      /* heads share files */
 
-    /* what it keeps besides rows, or in their place, as in qk_capture_info */
+    /* what it keeps besides rows, or in place of rows, as in qk_capture_info */
     qk_kept_rows kept;
     bool has_moments, has_attention;
     int reservoir, groups;
@@ -373,8 +367,8 @@ typedef struct qk_inspect_settings {
 
 extern QK_API const qk_settings_table qk_inspect_settings_table;
 
-/* Inspects a capture. Heads that cannot be read do not fail it: see num_failed.
- * Errors: those of qk_hub_get and qk_capture_open, QK_ERR_NOMEM. */
+/* Inspects a capture. Heads that cannot be read do not fail it: num_failed counts them. Errors: those of qk_hub_get
+ * and qk_capture_open, QK_ERR_NOMEM. */
 QK_API QK_MUST_CHECK qk_status qk_inspect_capture(const qk_inspect_settings *settings,
                                                   qk_inspection **inspection, qk_error *err);
 QK_API void qk_inspection_free(qk_inspection **inspection);

@@ -43,9 +43,8 @@
 
 QK_BEGIN_DECLS
 
-/* One row per code: name, what it says. Malformed (the bytes break the rules of
- * their format), inconsistent (well-formed, but contradicts itself or its
- * neighbours) and degenerate (sound, but too little to compute from) are
+/* One row per code: its name and text. Malformed (the bytes break the rules of their format), inconsistent
+ * (well-formed, but contradicts itself or its neighbours) and degenerate (sound, but too little to compute from) are
  * different failures with different remedies, hence different codes. */
 #define QK_STATUS_LIST(X)                                                                      \
     X(QK_OK, "success")                                                                        \
@@ -81,32 +80,32 @@ QK_API const char *qk_status_text(qk_status status);
 typedef enum qk_notice_level {
     QK_NOTICE_INFO,
     QK_NOTICE_WARNING,
-    QK_NOTICE_ERROR,  /* a head failed; the others go on */
-    QK_NOTICE_REMARK, /* nothing is wrong, yet the user wants to know without asking: what is
-                         fetched, and why one waits */
+    QK_NOTICE_ERROR, /* a head failed; the others go on */
+    QK_NOTICE_REMARK, /* nothing is wrong, but users want to know without --verbose: what is fetched, and why
+                       * they wait */
 } qk_notice_level;
 typedef void qk_notice_fn(void *user, qk_notice_level level, const char *message);
 
 /* How far a call is. */
 typedef struct qk_progress {
-    const char *what;    /* is counted: "heads", "tokens", "layers", "figures", ...; "": nothing
-                            is, and the call asks whether to go on while it waits for another program */
+    /* what is counted: "heads", "tokens", "layers", "figures", ...; "": nothing, and the call asks whether to
+     * go on while it waits for another program */
+    const char *what;
     int64_t done, total; /* total 0: not known */
-    int64_t bytes;       /* of data behind them; 0: none, or not counted */
-    int64_t texts;       /* that a recorder is done with, else 0 */
-    int64_t before;      /* of done: what earlier runs did */
+    int64_t bytes;       /* of data; 0: none, or not counted */
+    int64_t texts;       /* done by a recorder, else 0 */
+    int64_t before;      /* the part of `done` from earlier runs */
 } qk_progress;
 
-/* Return false to stop the call, which then fails with QK_ERR_CANCELLED. Work that takes long asks
- * again with the same numbers. */
+/* Return false to stop the call, which then fails with QK_ERR_CANCELLED. Work that takes long asks again with the same
+ * numbers. */
 typedef bool qk_progress_fn(void *user, const qk_progress *progress);
 
 /* ==== context ============================================================================= */
 
-/* What a call may use, and whom it tells: the member `context` of the settings of all that takes long. A
- * call hands it on to those that it makes itself. All members may be 0 and NULL. A call ignores those that
- * it has no use for: `offline` is for calls that are given the name of something on the
- * Hugging Face Hub. */
+/* What a call may use, and whom it tells: the member `context` of the settings of all long calls. A call passes it on
+ * to the calls that it makes. All members may be 0 and NULL. A call ignores members that it has no use for: `offline`
+ * is for calls with names on the Hugging Face Hub. */
 typedef struct qk_context {
     int threads; /* 0 = all processors; results do not depend on it */
 
@@ -115,26 +114,25 @@ typedef struct qk_context {
     /* Called from any thread, one call at a time. */
     qk_notice_fn *notice;     /* NULL = nobody is told */
     qk_progress_fn *progress; /* NULL = nobody is told, and the call goes on to its end */
-    void *user;               /* both are given it */
+    void *user;               /* passed to both */
 } qk_context;
 
 /* ==== rows ================================================================================ */
 
-/* Some rows of one head, side by side: what captures hand out and statistics take. It owns
- * nothing. Vectors are row-major, rows x dim; exactly one of f32 and f64 is set where there are
- * rows. The other arrays have one entry a row, and are NULL where a caller did not ask for them, or
- * a function does not need them. */
+/* Some rows of one head, side by side: what captures give and statistics take. It owns nothing. Vectors are row-major,
+ * rows x dim; exactly one of f32 and f64 is set where there are rows. The other arrays have one entry a row, and are
+ * NULL where a caller did not ask for them, or a function does not need them. */
 typedef struct qk_block {
     size_t rows, dim;
-    int64_t first_row; /* index of row 0 within the head, over all its files; rows that are
-                          left out are not counted */
+    /* index of row 0 within the head, over all its files; rows that are left out do not count */
+    int64_t first_row;
     const float *f32;
-    const double *f64; /* of captures stored as float64 */
+    const double *f64; /* from captures with float64 */
     const int64_t *position;
     const int64_t *bucket;
     const int64_t *example; /* id of the text; QK_NO_EXAMPLE for null */
     const int64_t *window;  /* sliding window in tokens; <= 0 = full attention */
-    const uint32_t *group;  /* with it, plasticity takes rows of group left_out for absent */
+    const uint32_t *group;  /* with it, plasticity treats rows of group left_out as absent */
     uint32_t left_out;
 } qk_block;
 
@@ -142,22 +140,20 @@ typedef struct qk_block {
 
 /* ==== many processes ====================================================================== */
 
-/* Work may be shared by any number of equal processes, which have a folder in common and never
- * talk: each computes its part, and the last one puts the parts together. Results are the same
- * bytes as those of one process. docs/cluster.md */
+/* Any number of equal processes may share work, with a common folder and without talking: each computes its part, and
+ * the last one puts the parts together. Results have the same bytes as those of one process. docs/cluster.md */
 typedef struct qk_shard {
     int64_t index,
-        count; /* this is process `index`, from 0, of `count`; count 0 or 1: all of it */
-    const char *source; /* what said so: "--shard" or the name of a variable, a static text;
-                             NULL: nothing did */
+        count; /* this is process `index`, from 0, of `count`; count 0 or 1: the only one */
+    /* where this comes from: "--shard" or the name of a variable, a static text; NULL: nowhere */
+    const char *source;
 } qk_shard;
 
-/* Finds out which process this is. text, what --shard takes: "i/N"; "none" or "0/1": alone; the
- * name of a launcher's variable below, which then counts alone. NULL: as the environment says,
- * in this order: SLURM_PROCID of an srun (with SLURM_STEP_ID), OMPI_COMM_WORLD_RANK, PMI_RANK,
- * PMIX_RANK, SLURM_ARRAY_TASK_ID, RANK with WORLD_SIZE. QK_ERR_ARGUMENT: the text is none of these,
- * or two launchers disagree. The library's other functions do not look at the environment: what
- * works for a part takes a qk_shard in its settings. */
+/* Finds out which process this is. text, the value of --shard: "i/N"; "none" or "0/1": alone; the name of a launcher's
+ * variable below, the only one that then counts. NULL: by the environment, in this order: SLURM_PROCID of an srun
+ * (with SLURM_STEP_ID), OMPI_COMM_WORLD_RANK, PMI_RANK, PMIX_RANK, SLURM_ARRAY_TASK_ID, RANK with WORLD_SIZE.
+ * QK_ERR_ARGUMENT: the text is none of these, or two launchers disagree. The library's other functions do not read the
+ * environment: a function that computes a part takes a qk_shard in its settings. */
 QK_API QK_MUST_CHECK qk_status qk_shard_find(const char *text, qk_shard *shard, qk_error *err);
 
 /* ==== version ============================================================================= */
@@ -172,8 +168,8 @@ QK_API QK_MUST_CHECK qk_status qk_shard_find(const char *text, qk_shard *shard, 
 /* Version of the library at run time, a static string such as "0.2.0". */
 QK_API const char *qk_version(void);
 
-/* The one of these words (NULL at the end) that a wrong one most likely means: one a few letters off, or that
- * begins with it. NULL: none is near. */
+/* The word of this list (NULL at the end) that a wrong word most likely means: it differs by a few letters, or begins
+ * with it. NULL: none is near. */
 QK_API const char *qk_nearest_word(const char *word, const char *const *words);
 
 QK_END_DECLS

@@ -26,11 +26,10 @@ QK_BEGIN_DECLS
  * manifest.json. */
 
 typedef struct qk_compare_settings {
-    const char *a,
-        *b; /* each a folder of results, or FOLDER:MODEL for a model among several there */
-    const char *output; /* folder, which holds the comparison alone */
-    bool force; /* replaces a comparison of others; tables that were edited are compared */
-    double ci;  /* level of the intervals in percent; those of tables must have it */
+    const char *a, *b;  /* each a folder of results, or FOLDER:MODEL for one of its models */
+    const char *output; /* folder, which holds only the comparison */
+    bool force;         /* replaces another comparison; also compares tables that were edited */
+    double ci; /* level of the intervals in percent; the tables' intervals must have it, too */
     /* changes are tested also where texts of a and b differ in length by more than a tenth */
     bool any_length;
     bool html;                  /* false: neither figures nor compare.html */
@@ -41,10 +40,10 @@ typedef struct qk_compare_settings {
 
 extern QK_API const qk_settings_table qk_compare_settings_table;
 
-/* One metric over the heads that both have. NaN where there is none. */
+/* One metric over the heads that both have. NaN where it is not defined. */
 typedef struct qk_compare_metric {
     const char *name; /* of the column */
-    bool main;        /* one of those that are shown where there is little room */
+    bool main;        /* shown where there is little room */
     size_t heads;
     double mean_a, mean_b;
     /* Mean of the differences b - a over key heads, each with the mean of its query heads, since these
@@ -54,7 +53,7 @@ typedef struct qk_compare_metric {
     size_t tested, supported; /* heads with a p-value, and with a corrected one below 0.05 */
 } qk_compare_metric;
 
-/* What changed most in a head. */
+/* The largest change of a head. */
 typedef struct qk_compare_mover {
     int layer, q_head;
     const char *metric;
@@ -64,28 +63,31 @@ typedef struct qk_compare_mover {
 } qk_compare_mover;
 
 typedef struct qk_compare_outcome {
-    char *names[2]; /* what a and b are called */
+    char *names[2]; /* names of a and b */
     qk_text_lengths lengths[2];
-    /* these differ by more than a tenth; without any_length nothing is tested then, and no categories are compared */
+    /* the texts' lengths differ by more than a tenth; without any_length nothing is tested then, and no
+     * categories are compared */
     bool unlike;
     size_t paired, only_a, only_b;
     size_t num_metrics, num_movers, num_warnings;
     qk_compare_metric *metrics;
-    qk_compare_mover *movers; /* one a head, supported ones first, then by |size|; at most 20 */
+    /* one a head, supported changes first, then by |size|; at most 20 */
+    qk_compare_mover *movers;
     size_t tested, supported; /* all metrics of all heads */
-    size_t replaced; /* heads of a comparison that lay in the folder before; 0: none did */
-    /* Heads by kind in a (rows) and in b. */
+    /* heads of another comparison that was in the folder before; 0: none was */
+    size_t replaced;
+    /* Heads by category in a (rows) and in b. */
     size_t categories[QK_NUM_CATEGORIES][QK_NUM_CATEGORIES];
-    char **warnings; /* of what the two are, and of their analyses */
+    char **warnings; /* about a and b, and their analyses */
     char *summary;   /* compare_summary.json */
     size_t num_figures, num_outputs;
     char **outputs; /* files written into the folder, without figures */
     double seconds;
 } qk_compare_outcome;
 
-/* QK_OK; QK_ERR_PARTIAL where figures failed (*outcome is set, the others are there). QK_ERR_INCONSISTENT: no head is in both, or heads belong to other key heads; tables that changed
- * since they were written. QK_ERR_EXISTS: the output folder has other results, or another
- * comparison without `force`. Files appear whole or not at all. */
+/* QK_OK; QK_ERR_PARTIAL where figures failed (*outcome is set, the others are there). QK_ERR_INCONSISTENT: no head is
+ * in both, or heads have different key heads; tables changed since they were written. QK_ERR_EXISTS: the output folder
+ * has other results, or another comparison without `force`. Files appear whole or not at all. */
 QK_API QK_MUST_CHECK qk_status qk_compare_run(const qk_compare_settings *settings,
                                               qk_compare_outcome **outcome, qk_error *err);
 QK_API void qk_compare_outcome_free(qk_compare_outcome **outcome);

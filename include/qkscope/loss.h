@@ -11,8 +11,8 @@
 
 QK_BEGIN_DECLS
 
-/* The loss of a token is -ln of the probability that the model gives it behind the tokens before it, in nats, 0 .. .
- * A text's first token has none. What loss is called below is a mean over tokens; NaN where there are none. */
+/* The loss of a token is -ln of the probability that the model gives it behind the tokens before it, in nats, 0 .. . A
+ * text's first token has none. Losses below are means over tokens; NaN without tokens. */
 
 /* A text, or a window of a long one, which is run as a text of its own. */
 typedef struct qk_text_loss {
@@ -33,7 +33,7 @@ typedef struct qk_losses {
     const char *model;
     int64_t tokens;
     double loss, perplexity; /* exp(loss) */
-    size_t num_texts;        /* that were run, and windows of long ones, in their order */
+    size_t num_texts;        /* that were run, and windows of long texts, in their order */
     const qk_text_loss *texts;
     size_t num_positions; /* ranges that have tokens */
     const qk_position_loss *positions;
@@ -41,10 +41,10 @@ typedef struct qk_losses {
     double seconds;
 } qk_losses;
 
-/* Runs the model of settings (model, tokenizer, arithmetic) over its texts; what it says of rows, heads and output
- * is without effect, and an engine is refused. The numbers do not depend on threads, nor on how many texts are run together. Release with
- * qk_losses_free, which sets NULL and takes NULL. progress: "texts" that are read through, then "tokens". Errors: those of
- * qk_recorder_run that are about model and texts, of qk_prefill where the weights have no output layer,
+/* Runs the model of settings (model, tokenizer, arithmetic) over its texts; settings of rows, heads and output have no
+ * effect, and an engine is refused. The numbers depend neither on threads nor on how many texts are run together.
+ * Release with qk_losses_free, which sets NULL and takes NULL. progress: "texts" that are read through, then "tokens".
+ * Errors: those of qk_recorder_run about model and texts, of qk_prefill where the weights have no output layer,
  * QK_ERR_DEGENERATE (no text of two tokens). */
 QK_API QK_MUST_CHECK qk_status qk_loss_run(const qk_recorder_settings *settings,
                                            qk_losses **losses, qk_error *err);

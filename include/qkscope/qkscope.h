@@ -25,7 +25,7 @@
  *     ablate.h     what it loses without a head
  *     sink.h       from vectors, whoever has them, to a capture: which positions, rows or moments
  *     parquet.h    the files of captures
- *     capture.h    captures: finding, reading, writing, inspecting, making up
+ *     capture.h    captures: finding, reading, writing, inspecting
  *     hub.h        datasets and models of the Hub: the cache, fetching, looking
  *     stats.h      of one head in memory: moments, PCA, rotation model, plasticity
  *     analysis.h   from a capture to tables; from two, what RoPE does
@@ -39,8 +39,8 @@
  * - A function that can fail returns a qk_status and fills a qk_error with one line that says what is
  *   wrong, where, and the remedy.
  * - What a function makes, the caller releases with the function that is named for it (..._free,
- *   ..._close), which takes the address of the handle and sets the handle to NULL; one that is NULL
- *   already is fine. Texts and arrays inside belong to the handle.
+ *   ..._close), which takes the address of the handle and sets the handle to NULL; a NULL handle
+ *   is fine. Texts and arrays inside belong to the handle.
  * - Settings are a struct and a function that fills in the defaults; then members are set.
  * - Nothing is printed, no state is shared: two threads may work on different handles at once.
  * - Results are the same bytes for any number of threads.

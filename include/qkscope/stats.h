@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is computed of a head in memory: moments of its rows, and from them principal components,
- * the rotation model and, with the rows again, attention plasticity. */
+/* What is computed of a head in memory: moments of its rows, and from them principal components, the rotation model
+ * and, with the rows again, attention plasticity. */
 #ifndef QKSCOPE_STATS_H
 #define QKSCOPE_STATS_H
 
@@ -43,19 +43,17 @@ QK_API QK_MUST_CHECK qk_status qk_accumulator_create(qk_accumulator **acc, size_
                                                      qk_error *err);
 QK_API void qk_accumulator_free(qk_accumulator **acc);
 
-/* Adds rows with their positions; blocks may mix float and double. Where rows->example is set, the
- * rows are kept apart by texts, too, in whatever order they come; either all rows of an
- * accumulator have texts or none, else QK_ERR_ARGUMENT. A NaN or infinity in a vector is
- * QK_ERR_INCONSISTENT and names the row (counted from the first one added) and dimension; the
- * accumulator is then of no further use. */
+/* Adds rows with their positions; blocks may mix float and double. Where rows->example is set, rows are also kept
+ * apart by texts, in any order; either all rows of an accumulator have texts or none, else QK_ERR_ARGUMENT. A NaN or
+ * infinity in a vector is QK_ERR_INCONSISTENT and names the row (counted from the first one added) and dimension; then
+ * the accumulator is of no further use. */
 QK_API QK_MUST_CHECK qk_status qk_accumulator_add(qk_accumulator *acc, const qk_block *rows,
                                                   qk_error *err);
 
-/* Moments of all rows added. Frees the accumulator and sets *acc to NULL, on failure too;
- * *moments is allocated, release it with qk_moments_free. With no rows, count is 0 and so
- * is every number. Vectors so large that squares overflow (by themselves, or times those of the
- * positions: from 1e140 on), or that differ in every dimension by so little that squares lose
- * digits (below 1e-146), are QK_ERR_INCONSISTENT: scale them. */
+/* Moments of all rows added. Frees the accumulator and sets *acc to NULL, even on failure; *moments is allocated,
+ * release it with qk_moments_free. With no rows, count is 0 and so is every number. Vectors so large that squares
+ * overflow (by themselves, or times those of the positions: from 1e140 on), or that differ in every dimension by so
+ * little that squares lose digits (below 1e-146), are QK_ERR_INCONSISTENT: scale them. */
 QK_API QK_MUST_CHECK qk_status qk_accumulator_finish(qk_accumulator **acc, qk_moments **moments,
                                                      qk_error *err);
 QK_API void qk_moments_free(qk_moments **moments);
@@ -70,13 +68,12 @@ QK_API void qk_moments_free(qk_moments **moments);
  * undefined (the slope over constant positions, a standard deviation of one row) are NaN
  * here and empty fields in the tables. */
 
-/* Kind of head, from r_q and |r_k| of the first component against the two thresholds;
- * strict inequalities. */
+/* Category of a head, from r_q and |r_k| of the first component against the two thresholds; strict inequalities. */
 typedef enum qk_category {
     QK_POSITION_DOMINATED, /* both above the upper threshold */
-    QK_Q_POSITIONAL,       /* r_q above it, |r_k| below the lower one */
+    QK_Q_POSITIONAL,       /* r_q above the upper threshold, |r_k| below the lower one */
     QK_K_POSITIONAL,       /* the reverse */
-    QK_CONTENT_FOCUSED,    /* both below the lower one */
+    QK_CONTENT_FOCUSED,    /* both below the lower threshold */
     QK_MIXED,              /* anything else */
     QK_NUM_CATEGORIES,
 } qk_category;
@@ -114,15 +111,16 @@ typedef struct qk_pca {
     /* The head as a whole (combined analysis only). */
     qk_category category;
     double pos_var_q, pos_var_k; /* sum of explained_variance * r^2 over components */
-    double pos_var_q_pc0_share;  /* of pos_var_q in the first component */
+    double pos_var_q_pc0_share;  /* the part of pos_var_q in the first component */
     double lin_var_q, lin_var_k; /* exact share of variance linear in position, all d */
-    double positional_overhead;  /* the same of the within-kind-centred pooled rows */
+    double positional_overhead;  /* the same for the within-kind-centred pooled rows */
     double separation;           /* |mu_q - mu_k| on the first component */
     double fisher;               /* (mu_q - mu_k)^2 / (sd_q^2 + sd_k^2) there */
     double lda_accuracy;         /* NaN until a run has seen the rows */
     double mu_q_beta;            /* mu_q * beta: key-position bias on the first component */
     double alpha_beta;
-    double key_share;  /* of the variance of a row's scores, what the key alone decides: 0..1 */
+    /* the share of the variance of a row's scores that the key alone decides: 0..1 */
+    double key_share;
     double score_rank; /* components that have 90 % of the rest; NaN until a run has found it */
 } qk_pca;
 
@@ -135,36 +133,36 @@ QK_API QK_MUST_CHECK qk_status qk_pca_combined(const qk_moments *q, const qk_mom
                                                qk_error *err);
 QK_API void qk_pca_free(qk_pca **pca);
 
-/* How sure the category and r_q of the first component are: the sampling distribution over texts, from
- * groups of them. docs/how-sure.md */
+/* How sure the category and r_q of the first component are: the sampling distribution over texts, from groups of
+ * texts. docs/how-sure.md */
 typedef struct qk_certainty {
-    uint32_t groups; /* of texts: up to 16 */
-    /* as many texts of equal length know as much: by the groups' shares of the spread of positions, of queries or
-     * of keys, whichever gives fewer */
+    uint32_t groups; /* groups of texts: up to 16 */
+    /* the number of texts of equal length that would know as much: by the groups' shares of the spread of
+     * positions, for queries or for keys, whichever gives fewer */
     double effective;
-    int near_tie; /* 1: the variance of PC1 is above 0.9 of that of PC0, and may be as large; or 0 */
-    /* of the head's category, and of each qk_category, which add up to 1: how often other texts of the
-     * kind would give it */
+    int near_tie; /* 1: the variance of PC1 is above 0.9 of that of PC0, and may be as large; else 0 */
+    /* of the head's category, and of each qk_category, which add up to 1: how often other texts of the kind
+     * would give it */
     double category_probability, probability[QK_NUM_CATEGORIES];
     double r_q_lo, r_q_hi; /* 95 % interval of r_q */
 } qk_certainty;
 
-/* Groups below which probabilities are not told: the distribution is not known well enough. */
+/* With fewer groups probabilities are not told: the distribution is not known well enough. */
 enum { QK_FEW_TEXTS = 8 };
 
-/* How well a linear function of all dimensions tells where a row stands: multiple correlations, cross-fitted.
- * The function is fitted to all groups of texts but one and tells the rows of that one; r is that of what it
- * tells with what is. -1..1; near 0 or below where there is nothing to tell. docs/methods.md#position-anywhere */
+/* How well a linear function of all dimensions predicts a row's position: multiple correlations, cross-fitted. The
+ * function is fitted to all groups of texts but one and predicts the rows of that one; r correlates prediction and
+ * position. -1..1; near 0 or below where there is nothing to predict. docs/methods.md#position-anywhere */
 typedef struct qk_multiple_correlation {
     double position;
     double octave; /* floor(log2(position + 1)) */
 } qk_multiple_correlation;
 
-/* How much the first component is the way to the first tokens of texts, which lie far from all others in
- * many heads: positions 0 to QK_FIRST_TOKENS - 1. docs/methods.md#pca */
+/* How much the first component is the direction of the first tokens of texts, positions 0 to QK_FIRST_TOKENS - 1,
+ * which lie far from all others in many heads. docs/methods.md#pca */
 enum { QK_FIRST_TOKENS = 4 };
 typedef struct qk_first_tokens {
-    double share;  /* of the variance of queries and keys along PC0 that these rows make up */
+    double share;  /* the share of these rows in the variance of queries and keys along PC0 */
     double cosine; /* of PC0 and PC0 of the other rows, without its sign */
     int category;  /* of the other rows, a qk_category; -1: there is none */
 } qk_first_tokens;
@@ -190,12 +188,12 @@ typedef struct qk_rotation_settings {
     int planes; /* of the complement, at most; 0 = none */
 } qk_rotation_settings;
 
-/* One plane of the complement. */
+/* A plane of the complement. */
 typedef struct qk_plane {
     double variance_share;   /* of the pooled variance, 0..1 */
     double omega, resultant; /* radians per token, > 0; 0..1. NaN until a scan has them */
-    double angle_r;          /* -1..1; NaN likewise */
-    double rope_frequency;   /* omega, where it is one of those given to the scan; else NaN */
+    double angle_r;          /* -1..1; NaN until a scan has it */
+    double rope_frequency;   /* omega, if it is one of those given to the scan; else NaN */
 } qk_plane;
 
 typedef struct qk_rotation {
@@ -228,20 +226,20 @@ typedef struct qk_rotation {
  *
  * Numbers that the data leave undefined are NaN here and empty fields in the tables. */
 
-/* Where our definition and that of the original tool part; docs/methods.md#plasticity */
+/* Where our definition and the original's differ; docs/methods.md#plasticity */
 typedef enum qk_plasticity_convention {
     QK_CONVENTION_EXACT,
-    QK_CONVENTION_PUBLISHED, /* vectors oriented by the signs of the mean keys before they are
-                                reflected; a sliding window counts buckets, not tokens */
+    QK_CONVENTION_PUBLISHED, /* vectors oriented by the signs of the mean keys before they are reflected; a
+                              * sliding window counts buckets, not tokens */
 } qk_plasticity_convention;
 
 typedef struct qk_plasticity_settings {
-    int64_t max_pairs;   /* pairs per cell, more are sampled; 0 = no limit */
-    uint64_t seed;       /* of that sampling */
+    int64_t max_pairs;   /* pairs per cell; of more, so many are drawn; 0 = no limit */
+    uint64_t seed;       /* of that draw */
     double ks_alpha;     /* 0..1 */
     double bucket_width; /* tokens; 0 = from the rows */
     qk_plasticity_convention convention;
-    double max_distance; /* of the two keys of a pair, in tokens; 0 = any */
+    double max_distance; /* between the two keys of a pair, in tokens; 0 = any */
     double max_share;    /* the same as a share of their text, up to its last key; 0 = any */
 } qk_plasticity_settings;
 
@@ -282,7 +280,7 @@ typedef struct qk_plasticity {
 
     /* plasticity */
     double ap_overall, ap_drop;
-    double ap_mean;           /* of the cells, all alike: the original tool's ap_overall */
+    double ap_mean; /* mean of the cells with equal weight: the original tool's ap_overall */
     double fifths[QK_FIFTHS]; /* ap_first_20pct is the first, ap_last_20pct the last */
     double tenths[QK_TENTHS];
     size_t num_profile, num_cells, num_distances; /* each in ascending order of its keys */
@@ -292,9 +290,8 @@ typedef struct qk_plasticity {
     int64_t pairs_evaluated; /* values of PP formed */
     int64_t cells_sampled;   /* cells with more than max_pairs pairs */
 
-    /* Of a capture that keeps moments and some rows: how many keys and queries of each text and
-     * bucket at most, and the standard error of ap_overall that comes from these being some; else
-     * 0 and NaN. */
+    /* For a capture that keeps moments and some rows: the most keys and queries of each text and bucket, and
+     * the standard error of ap_overall that comes from keeping only some; else 0 and NaN. */
     int64_t reservoir;
     double ap_overall_se;
 } qk_plasticity;

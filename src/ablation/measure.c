@@ -18,9 +18,9 @@ typedef struct measuring {
     const qk_tokens *tokens;
     size_t number;
     int64_t first_row;
-    uint8_t
-        *repeats;  /* [count] whether the pair of a row's token and the next was there before */
-    float *losses; /* of the unchanged text */
+    /* [count] whether the pair of a row's token and the next was there before */
+    uint8_t *repeats;
+    float *losses;             /* of the unchanged text */
     const bool **frozen;       /* [whats][layers] */
     const int32_t **positions; /* [whats] */
     arena memory;

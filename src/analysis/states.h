@@ -21,8 +21,8 @@ typedef struct qk__state_layer {
 
 /* All zeros: the capture keeps all rows, and moments are not used. */
 typedef struct qk__states {
-    qk__state_layer
-        *layers;         /* ascending: `count` layers with moments, then those with attention */
+    /* ascending: `count` layers with moments, then those with attention */
+    qk__state_layer *layers;
     size_t count, files; /* files: all layers */
     bool has_rows;       /* a reservoir */
     pthread_mutex_t lock;

@@ -24,8 +24,8 @@ typedef struct qk__relay {
     const qk_context *to;
     const char *name;   /* notices begin with "NAME: "; NULL = they stay as they are */
     unsigned held_back; /* sum of 1 << level: notices that the user is not told */
-    pthread_mutex_t *
-        lock; /* held while the user is told, where others tell the user, too; NULL = nobody does */
+    /* held while the user is told, where others tell the user, too; NULL = nobody does */
+    pthread_mutex_t *lock;
 } qk__relay;
 
 enum { QK__ALL_NOTICES = (2 << QK_NOTICE_REMARK) - 1 };

@@ -64,15 +64,15 @@ struct cli_call;
 
 typedef struct cli_command {
     const char *name;
-    const char *
-        group; /* the heading in qkscope help; CLI_PARTS and CLI_MORE are in help --all alone */
+    /* the heading in qkscope help; CLI_PARTS and CLI_MORE are in help --all alone */
+    const char *group;
     const char *summary;
     const char *usage;       /* what follows the name, e.g. "CAPTURE -o DIR [options]" */
     const char *description; /* for --help: paragraphs, with an empty line between two */
     const char *examples;    /* command lines, each ends with a newline */
     const char *usual;       /* options that -h shows, separated by spaces; NULL: all */
-    const qk_settings_table
-        *table;        /* settings of the request, a struct that begins with cli_common */
+    /* settings of the request, a struct that begins with cli_common */
+    const qk_settings_table *table;
     int max_arguments; /* positional ones; -1 = any number */
     unsigned analyses; /* of a command that analyses a capture: its analyses */
     const char *(*word)(

@@ -57,8 +57,8 @@ typedef enum qk__role {
 typedef struct qk__chart_series {
     const char *field; /* a column (tables.def), which has its colours, unit and ranges */
     const char *sql;   /* an expression in place of the column */
-    qk_category
-        category; /* with QK__BY_CATEGORY: 1 for a head with the category, 0 for any other */
+    /* with QK__BY_CATEGORY: 1 for a head with the category, 0 for any other */
+    qk_category category;
     bool magnitude;
     const char *name; /* markup, in the legend; NULL: the name of the column */
     qk__role role;

@@ -35,8 +35,8 @@
 /* All texts, as the survey finds them. */
 typedef struct qk__survey_counts {
     int64_t texts;
-    int64_t
-        sequences; /* sequences that are run, and empty texts: numbered, and in the table of examples */
+    /* sequences that are run, and empty texts: numbered, and in the table of examples */
+    int64_t sequences;
     int64_t windows;             /* sequences that are run */
     int64_t tokens;              /* in the windows */
     int64_t empty;               /* texts without tokens */

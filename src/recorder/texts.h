@@ -33,8 +33,8 @@ typedef struct qk__input_text {
     const char *name; /* what id_column holds, as text; "" without */
     int64_t line;     /* or row, from 1; 0: the whole file is the text */
     const char *path; /* set by qk__texts_next */
-    const qk__repeat
-        *repeat; /* NULL: data is the text; else the text is number `number` of these */
+    /* NULL: data is the text; else the text is number `number` of these */
+    const qk__repeat *repeat;
     int64_t number;
 } qk__input_text;
 

@@ -7,8 +7,8 @@
 #include "schema/schema.h"
 
 typedef struct qk__page_heads {
-    qk_columns
-        *rows; /* columns: model_id, head_id, layer, q_head, k_head, category, then numbers */
+    /* columns: model_id, head_id, layer, q_head, k_head, category, then numbers */
+    qk_columns *rows;
     qk__found found; /* all numbers */
     const int64_t *model, *id, *layer, *q_head;
 } qk__page_heads;

@@ -183,8 +183,8 @@ struct qk_sink {
     /* [num_texts] the text at each place, and the place of each text; NULL: in the order of their numbers */
     int64_t *order, *places;
     uint64_t group_bits; /* bits of an id that tell its group */
-    char
-        ids_hash[QK__FINGERPRINT_SIZE]; /* hash of the texts' ids; "": they come text by text */
+    /* hash of the texts' ids; "": they come text by text */
+    char ids_hash[QK__FINGERPRINT_SIZE];
     json_t *identity;
     char fingerprint[QK__FINGERPRINT_SIZE];
     char *partial, *fresh, *units; /* folders */
@@ -194,8 +194,8 @@ struct qk_sink {
     bool merging, complete, replaces;
     bool began; /* begun by this process */
     bool empty; /* all blocks are there, and none keeps anything */
-    atomic_bool
-        *there; /* [num_blocks] there when the sink was opened, or since by this process */
+    /* [num_blocks] there when the sink was opened, or since by this process */
+    atomic_bool *there;
     int64_t texts_before, tokens_before;
     pthread_mutex_t asking;
     atomic_bool stopped;   /* progress returned false once */

@@ -20,7 +20,7 @@
 /* With texts a batch has so many rows, or fewer where they are longer. */
 enum { BATCH_ROWS = 4096, BATCH_VALUES = BATCH_ROWS * 128 };
 
-/* Texts whose groups are remembered: with so few, rows may come in any order without a search for each. */
+/* Texts whose groups are remembered: with so few texts, rows may come in any order without a search for each. */
 enum { RECENT_TEXTS = 128 };
 
 struct qk_accumulator {
@@ -93,7 +93,7 @@ void qk__accumulator_reuse(qk_accumulator *acc, qk__spare_sums spare)
         free(spare.memory);
 }
 
-/* Once the first rows show what they are. */
+/* When the first rows show what they are. */
 static qk_status start_sums(qk_accumulator *acc, bool wide, bool has_texts, qk_error *err)
 {
     acc->has_texts = has_texts;
@@ -116,7 +116,7 @@ static qk_status start_sums(qk_accumulator *acc, bool wide, bool has_texts, qk_e
     return QK_OK;
 }
 
-/* Room for rows that wait; rows that come a batch at a time do not. */
+/* Room for rows that wait; rows that come a batch at a time do not wait. */
 static qk_status make_room(qk_accumulator *acc, qk_error *err)
 {
     if (acc->x)
@@ -151,7 +151,7 @@ static double value_at(const qk_accumulator *acc, const void *x, size_t i)
     return acc->wide ? ((const double *)x)[i] : (double)((const float *)x)[i];
 }
 
-/* A sum is not finite: finds the row that it came from. */
+/* A sum is not finite: finds the row that caused it. */
 static qk_status fail_values(const qk_accumulator *acc, const void *x, size_t rows,
                              qk_error *err)
 {
@@ -171,7 +171,7 @@ static double octave_of(int64_t t)
     return t > 0 ? (double)qk__bit_width((uint64_t)t + 1) - 1 : 0;
 }
 
-/* Rows index[0 .. rows) of x, their positions about the pilot. */
+/* The rows index[0 .. rows) of x, with positions about the pilot. */
 static qk__tile_rows tile_rows(qk_accumulator *acc, const void *x, const int64_t *t,
                                const uint32_t *index, size_t rows)
 {
@@ -183,7 +183,7 @@ static qk__tile_rows tile_rows(qk_accumulator *acc, const void *x, const int64_t
         x, acc->wide, index, acc->tile_t, acc->has_texts ? acc->tile_o : NULL, rows};
 }
 
-/* The means of the first rows of all. */
+/* Sets the pilot to the means of the first rows. */
 static qk_status set_pilot(qk_accumulator *acc, const void *x, const int64_t *t, size_t rows,
                            qk_error *err)
 {
@@ -202,7 +202,7 @@ static qk_status set_pilot(qk_accumulator *acc, const void *x, const int64_t *t,
     return QK_OK;
 }
 
-/* Rows by group, in their order within each; ends[g] is where group g ends. */
+/* Sorts rows by group and keeps their order within each; ends[g] is where group g ends. */
 static void sort_rows(qk_accumulator *acc, size_t rows, size_t ends[QK_TEXT_GROUPS])
 {
     size_t count[QK_TEXT_GROUPS] = {0}, start = 0;
@@ -243,7 +243,7 @@ static qk_status gather_rows(qk_accumulator *acc, const void *x, const int64_t *
 
 /* ---- rows that arrive ------------------------------------------------------------------- */
 
-/* Groups have joined: so do their sums, and the rows that wait. Who went where is forgotten. */
+/* Groups have joined: their sums join, and the rows that wait move. The remembered texts are forgotten. */
 static void follow(qk_accumulator *acc, const uint32_t move[QK_MOST_GROUPS], size_t waiting)
 {
     for (size_t r = 0; r < waiting; r++)
@@ -321,7 +321,7 @@ qk_status qk__accumulator_add_block(qk_accumulator *acc, const qk_block *block, 
             QK_TRY(note_texts(acc, block->example + row, take, err));
         bool whole = take == acc->batch || (last && take == left && acc->filled == 0);
         if (whole && wide == acc->wide) {
-            QK_TRY(gather_rows(acc, x, t, take, err)); /* where they lie */
+            QK_TRY(gather_rows(acc, x, t, take, err)); /* without a copy */
         } else {
             QK_TRY(put_aside(acc, x, wide, t, take, err));
         }
@@ -379,7 +379,7 @@ static qk_status conclude(const qk_accumulator *acc, qk_moments *m, qk_error *er
     return qk__moments_check(m, err);
 }
 
-/* Hands the groups over. */
+/* Passes the groups on. */
 static qk_status keep_groups(qk_accumulator *acc, const qk_moments *m, qk__text_moments **texts,
                              qk_error *err)
 {

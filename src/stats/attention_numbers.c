@@ -12,7 +12,7 @@
 #include "stats/jackknife.h"
 #include "stats/student.h"
 
-/* Below so much information (nats) its parts are rounding and chance. */
+/* With less information (nats) its parts are rounding and chance. */
 static const double LEAST_INFORMATION = 0.05;
 enum { BINS = QK_DISTANCE_BINS, NEAR = 4, FAR = 7 }; /* first bins beyond distances 7, 63 */
 
@@ -104,7 +104,7 @@ typedef struct groups {
     uint32_t count;
 } groups;
 
-/* Sums of all groups but two, each of which may be NONE. */
+/* Adds the sums of all groups but two, each of which may be NONE. */
 static void add_groups(const groups *all, uint32_t out, uint32_t other, int first, int end,
                        double *sums)
 {
@@ -116,9 +116,9 @@ static void add_groups(const groups *all, uint32_t out, uint32_t other, int firs
                 sums[i] += all->sums[g][i];
 }
 
-/* Sum over a group's rows of w times their cross-entropy, in nats, under a profile p over distance. A row
- * has p over the part of it that it sees, and the n keys of a bin share what the bin has. A bin that
- * this group alone reaches has the p of the one before. */
+/* The sum over a group's rows of w times their cross-entropy, in nats, under a profile p over distance. A row has p
+ * over the part of it that the row sees, and the n keys of a bin share the bin. A bin that only this group reaches has
+ * the p of the bin before. */
 static double cross_entropy(const double *of, double *p)
 {
     const double *mass = of + QK_ATTENTION_FAR_BINS, *last = of + QK_ATTENTION_LAST_BINS;
@@ -133,7 +133,7 @@ static double cross_entropy(const double *of, double *p)
     return sum;
 }
 
-/* Of the groups but `out`, each told by the others. NaN where there are not two. */
+/* The part of the information of all groups but `out` that the other groups' profiles have. NaN with fewer than two. */
 static double find_distance_share(const groups *all, uint32_t out)
 {
     double rest[QK_ATTENTION_SUMS], cross = 0;
@@ -220,8 +220,9 @@ static qk_status check_sums(const double *sums, size_t rows, qk_error *err)
     return QK_OK;
 }
 
-/* Windows are few, so a jackknife of them says little. Their shares have intervals: the window that may be enough is
- * the first with the upper end of its share above the threshold, the one that is enough the first with the lower. */
+/* There are few windows, so a jackknife of them says little. Their shares have intervals: the low end is the first
+ * window whose share may be enough, by the upper end of its interval; the high end is the first whose share is enough,
+ * by the lower end. */
 static void find_window_ends(const groups *all, double degrees, double level, double *lo,
                              double *hi)
 {

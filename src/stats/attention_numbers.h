@@ -6,7 +6,7 @@
 
 #include <qkscope/attention.h>
 
-/* What is kept of a head's attention. Sums are rows of QK_ATTENTION_SUMS. */
+/* The sums that are kept of a head's attention, rows of QK_ATTENTION_SUMS. */
 typedef struct qk__attention_head {
     size_t num_groups, num_buckets;
     int64_t texts, rows;
@@ -18,8 +18,8 @@ typedef struct qk__attention_head {
 /* Sums of more rows, and the larger of both maxima. */
 void qk__attention_add(double *to, const double *more);
 
-/* All but the profile and what is predicted of it. level: of the intervals (0..1), 0: none.
- * QK_ERR_MALFORMED: a sum is not finite, or there are more groups than there can be. */
+/* All numbers but the profile and its predictions. level: of the intervals (0..1), 0: none. QK_ERR_MALFORMED: a sum is
+ * not finite, or there are too many groups. */
 QK_MUST_CHECK qk_status qk__attention_numbers(const qk__attention_head *head, double level,
                                               qk_attention *numbers, qk_error *err);
 

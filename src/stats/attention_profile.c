@@ -9,9 +9,8 @@
 #include "base/error.h"
 
 enum { BINS = QK_DISTANCE_BINS };
-static const int64_t LAST_POSITION = (int64_t)1
-                                     << 24; /* of rows that are looked at one by one */
-static const double SAME = 1e-9; /* of profiles and logarithms: apart by rounding alone */
+static const int64_t LAST_POSITION = (int64_t)1 << 24; /* rows that are looked at one by one */
+static const double SAME = 1e-9; /* profiles and logarithms that differ only by rounding */
 
 static int64_t first_of_bin(int64_t bin)
 {
@@ -20,7 +19,7 @@ static int64_t first_of_bin(int64_t bin)
 
 /* ---- which rows ------------------------------------------------------------------------- */
 
-/* Positions of rows, and how many keys they see at most; window 0: as many as there are. */
+/* Positions of rows, and the most keys they see; window 0: all. */
 typedef struct row_range {
     int64_t first, last, window;
 } row_range;
@@ -30,8 +29,8 @@ static double mean_visible(const double *sums)
     return sums[QK_ATTENTION_VISIBLE] / sums[QK_ATTENTION_ROWS];
 }
 
-/* The rows of a bucket, up to the one with which the mean logarithm of the keys that they see is nearest to
- * the measured one. Of rows that all see a whole window it tells nothing: then they are all that there may be. */
+/* The rows of a bucket, up to the row with which the mean logarithm of the keys that they see is nearest to the
+ * measured one. Where all rows see a whole window this says nothing: then they are all that may be there. */
 static row_range find_rows(int64_t bucket, int64_t window, const double *sums)
 {
     row_range rows = {.first = first_of_bin(bucket), .window = window};
@@ -51,7 +50,7 @@ static row_range find_rows(int64_t bucket, int64_t window, const double *sums)
     return rows;
 }
 
-/* Of a bucket whose rows see fewer keys than there are; 0: they see all. */
+/* The window of a bucket whose rows see fewer keys than there are; 0: they see all. */
 static int64_t find_window(int64_t bucket, const double *sums)
 {
     double visible = mean_visible(sums);
@@ -67,8 +66,8 @@ static int64_t count_far_keys(int64_t row, int64_t window)
 
 /* ---- profiles --------------------------------------------------------------------------- */
 
-/* Mean over rows of the attention that each bin gets. upto[D]: sum of the weights of distances 0 to D;
- * NULL: all have the same. */
+/* The mean over rows of the attention that each bin gets. upto[D]: sum of the weights of distances 0 to D; NULL: all
+ * weights are equal. */
 static void average_rows(const row_range *rows, const double *upto, double mass[BINS])
 {
     int64_t count = 0;
@@ -116,13 +115,13 @@ static size_t add_cells(const row_range *rows, const double *sums, qk_attention_
     return count;
 }
 
-/* A member of a cell: what is compared with the measured mass. */
+/* The member of a cell for a prediction. */
 static double *predicted(qk_attention_cell *cell, qk__prediction which)
 {
     return which == QK__BY_MEANS ? &cell->predicted_means : &cell->predicted_rotation;
 }
 
-/* Middle of the distances of a cell that its rows see. */
+/* The middle of the distances of a cell that its rows see. */
 static double middle_of(const qk_attention_cell *cell)
 {
     int64_t last = cell->row_last - QK_SINK_KEYS;
@@ -130,7 +129,7 @@ static double middle_of(const qk_attention_cell *cell)
     return (double)(cell->distance_first + last) / 2;
 }
 
-/* Cells of one row bucket, `count` of them, which come to the sums xy and xx about their weighted means. */
+/* Adds `count` cells of one row bucket to the sums xy and xx about their weighted means. */
 static void add_slope(const qk_attention_cell *cells, size_t count, double *xy, double *xx)
 {
     double n = 0, x = 0, y = 0;

@@ -53,8 +53,8 @@ static void add_row(const row *r, double *sums)
     sums[QK_ATTENTION_VISIBLE] += log((double)(r->i - r->low + 1));
 }
 
-/* Weights of the keys whose token, or the one before them (shift 1), is the row's; sums begin with the
- * number of rows that have such keys. */
+/* Adds the weights of keys whose token, or the token before them (shift 1), is the row's; sums begin with the number
+ * of rows that have such keys. */
 static void add_matches(const row *r, const int32_t *tokens, int64_t shift, double *sums)
 {
     int64_t matches = 0;
@@ -138,7 +138,7 @@ typedef struct place {
 typedef struct sides {
     const qk_block *of[2];
     place *at[2];
-    const int64_t *texts; /* [rows of queries] that their examples are of */
+    const int64_t *texts; /* [rows of queries] of their examples */
 } sides;
 
 static int compare_places(const void *a, const void *b)
@@ -169,7 +169,7 @@ static void free_sides(sides *s)
     free(s->at[1]);
 }
 
-/* Rows may come in any order: then texts are in that of their ids. */
+/* Rows may come in any order: then texts are in the order of their ids. */
 static qk_status place_rows(const qk_block *q, const qk_block *k, sides *s, bool *whole,
                             qk_error *err)
 {
@@ -198,7 +198,7 @@ qk_status qk__are_whole_texts(const qk_block *queries, const qk_block *keys, boo
     return status;
 }
 
-/* A text's rows from `first` on. */
+/* The number of a text's rows from `first` on. */
 static size_t count_rows(const sides *s, size_t first)
 {
     size_t end = first + 1;
@@ -207,7 +207,7 @@ static size_t count_rows(const sides *s, size_t first)
     return end - first;
 }
 
-/* Groups as they are once all texts are known, and rows of the longest text. */
+/* Finds the groups of all texts, and the rows of the longest text. */
 static qk_status group_texts(const sides *s, qk__text_groups *groups, size_t *longest,
                              qk_error *err)
 {
@@ -222,7 +222,7 @@ static qk_status group_texts(const sides *s, qk__text_groups *groups, size_t *lo
     return QK_OK;
 }
 
-/* Of one text, whose sums come to those of its group and of its rows' buckets. rows: room for its rows. */
+/* Adds one text to the sums of its group and of its rows' buckets. rows has room for its rows. */
 static qk_status add_text(const sides *s, size_t first, double *const rows[2], double scale,
                           uint32_t group, qk__attention_head *head, qk_error *err)
 {

@@ -23,8 +23,8 @@ bool qk__attention_weights(const double *q, const double *keys, size_t dim, doub
 typedef struct qk__attention_text {
     size_t rows, dim;
     const double *q, *k;   /* [rows][dim] as they meet in the scores, after RoPE */
-    double scale;          /* of scores */
-    int64_t window;        /* keys that a row sees at most; <= 0: all */
+    double scale;          /* factor on scores */
+    int64_t window;        /* the most keys that a row sees; <= 0: all */
     const int32_t *tokens; /* [rows]; NULL: not known */
 } qk__attention_text;
 
@@ -33,13 +33,13 @@ typedef struct qk__attention_text {
 QK_MUST_CHECK qk_status qk__attention_add_text(const qk__attention_text *text, double *sums,
                                                qk_error *err);
 
-/* Whether rows, in whatever order, are whole texts, each from position 0 on, and the same ones on both sides;
- * and some text reaches rows that say something about distance. */
+/* Whether the rows, in any order, are whole texts, each from position 0 on, with the same texts on both sides; and
+ * some text reaches rows that say something about distance. */
 QK_MUST_CHECK qk_status qk__are_whole_texts(const qk_block *queries, const qk_block *keys,
                                             bool *whole, qk_error *err);
 
-/* All rows of a head and its key head, which are whole texts, and whose tokens are not known: sums by groups of texts,
- * as moments have them, and row buckets. texts: of each query's example. Arrays of *head are the caller's, to be freed. */
+/* Sums over all rows of a head and its key head, which are whole texts without known tokens: by groups of texts, like
+ * moments, and by row buckets. texts: of each query's example. The caller frees the arrays of *head. */
 QK_MUST_CHECK qk_status qk__attention_of_rows(const qk_block *queries, const qk_block *keys,
                                               const int64_t *texts, double scale,
                                               qk__attention_head *head, qk_error *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scores by distance alone, of which attention over distance is predicted. */
+/* Scores by distance alone, from which attention over distance is predicted. */
 #include <stdlib.h>
 
 #include "base/buffer.h"
@@ -7,14 +7,14 @@
 #include "stats/attention_profile.h"
 #include "stats/score_curve.h"
 
-/* A key that is a token further off is a token earlier. */
+/* A key one token further away is one token earlier. */
 void qk__scores_of_drift(double bias_strength, double scale, size_t reach, double *scores)
 {
     for (size_t d = 0; d < reach; d++)
         scores[d] = -scale * bias_strength * (double)d;
 }
 
-/* The position that angles are needed for. */
+/* The last position that angles are needed for. */
 static int64_t last_position(const qk_block *rows, int64_t last)
 {
     for (size_t r = 0; r < rows->rows; r++)
@@ -22,7 +22,7 @@ static int64_t last_position(const qk_block *rows, int64_t last)
     return last;
 }
 
-/* Of means that are known, of what turns: the rest is the same for every distance. */
+/* Scores of known means, of the dimensions that turn: the others add the same at every distance. */
 static qk_status scores_of_pairs(const qk__pair_means *q, const qk__pair_means *k,
                                  const qk__phasors *phasors, double scale, size_t reach,
                                  double *scores, qk_error *err)

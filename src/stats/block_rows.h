@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of a qk_block, whose numbers are float or double: the one place that tells them apart, but for
- * kernels. */
+/* Rows of a qk_block, whose numbers are float or double: besides kernels, no other file distinguishes them. */
 #ifndef QK_STATS_BLOCK_ROWS_H
 #define QK_STATS_BLOCK_ROWS_H
 
@@ -28,7 +27,7 @@ static inline void qk__row_of(const qk_block *block, size_t r, double *row)
         row[i] = qk__number_at(block, r * block->dim + i);
 }
 
-/* What a caller of the library hands in: vectors of this dimension, with positions. */
+/* Checks what a caller of the library gives: vectors of this dimension, with positions. */
 static inline qk_status qk__check_block(const qk_block *block, size_t dim, qk_error *err)
 {
     if (block->rows > 0 && (!block->f32 == !block->f64 || !block->position))

@@ -6,13 +6,13 @@
 #include <stdbool.h>
 
 typedef struct widths {
-    uint64_t low, high; /* those that explain the rows so far; none if low > high */
+    uint64_t low, high; /* widths that explain the rows so far; none if low > high */
     double least, most; /* positions */
     double first, last; /* buckets */
 } widths;
 
-/* bucket W <= position < (bucket + 1) W. Divides only where the row narrows the range. Of
- * negative positions p and buckets b, -1-p and -1-b obey the same. */
+/* bucket W <= position < (bucket + 1) W. Divides only where the row narrows the range. For negative positions p and
+ * buckets b, -1-p and -1-b obey the same. */
 static void narrow(widths *w, int64_t position, int64_t bucket)
 {
     uint64_t p = (uint64_t)(position < 0 ? -1 - position : position);
@@ -42,7 +42,7 @@ static void add_sample(widths *w, const qk_block *s)
     }
 }
 
-/* The number in low..high with most factors of two, the smallest of those. */
+/* The number in low..high with the most factors of two, the smallest of several. */
 static uint64_t roundest(uint64_t low, uint64_t high)
 {
     uint64_t best = low;

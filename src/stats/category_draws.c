@@ -37,10 +37,11 @@ enum { NUMBERS = sizeof(space_sums) / sizeof(double) };
 
 /* Both kinds, apart by groups; vectors of both about one pilot. */
 typedef struct drawing {
-    size_t space;               /* dimension, at most SPACE */
-    uint32_t groups, effective; /* effective: as many of equal weight know as much */
+    size_t space; /* dimension, at most SPACE */
+    uint32_t groups,
+        effective; /* effective: the number of groups of equal weight that know as much */
     space_sums q[QK_TEXT_GROUPS], k[QK_TEXT_GROUPS], all_q, all_k;
-    double shift; /* off the first variance and onto the second, before PC0 is found */
+    double shift; /* added to the second variance and taken off the first before PC0 is found */
 } drawing;
 
 /* ---- sums ------------------------------------------------------------------------------- */
@@ -82,7 +83,7 @@ static void multiply(const double *gram, size_t panels, const double *v, double 
     }
 }
 
-/* Of one group. axes[i] have whole panels; product: room for one. */
+/* Projects the sums of one group. axes[i] have whole panels; product has room for one. */
 static void project_sums(const qk__sums *s, size_t panels, const double *axes, double *product,
                          size_t space, space_sums *own)
 {
@@ -97,7 +98,7 @@ static void project_sums(const qk__sums *s, size_t panels, const double *axes, d
     }
 }
 
-/* Of each of the united groups, about a pilot that is `step` before the texts' own. */
+/* Projects the sums of each united group, about a pilot `step` before the texts' own. */
 static void project_texts(const qk__text_moments *texts, const qk__text_labels *l,
                           const double *axes, double *product, const double *step, size_t space,
                           space_sums sums[QK_TEXT_GROUPS])
@@ -175,7 +176,7 @@ static double r_along(const space_sums *s, const double *axis, size_t space)
 
 /* ---- the gap ---------------------------------------------------------------------------- */
 
-/* log(first variance / second): of all rows, freed of its bias, and whether its interval holds 0. */
+/* log(first variance / second) of all rows, freed of its bias, and whether its interval includes 0. */
 static qk_status judge_gap(drawing *d, qk__tie *tie, qk_error *err)
 {
     double values[2], axis[SPACE], without[QK_TEXT_GROUPS], mean = 0;
@@ -201,7 +202,7 @@ static qk_status judge_gap(drawing *d, qk__tie *tie, qk_error *err)
 
 /* ---- drawing ---------------------------------------------------------------------------- */
 
-/* One draw, counted under its category; under none where the stretch left no variance. */
+/* A draw, counted under its category; under none where the stretch left no variance. */
 static qk_status draw_category(const drawing *d, const qk_pca_settings *settings, qk__rng *rng,
                                double counted[QK_NUM_CATEGORIES], qk_error *err)
 {
@@ -222,7 +223,7 @@ static qk_status draw_category(const drawing *d, const qk_pca_settings *settings
     if (q.n <= 0 || k.n <= 0)
         return QK_OK;
     qk_status status = find_axis(d, &q, &k, values, axis, err);
-    if (status != QK_OK) /* numbers that are not finite are no failure, want of memory is */
+    if (status != QK_OK) /* only lack of memory is a failure, not numbers that are not finite */
         return status == QK_ERR_INCONSISTENT ? QK_OK : status;
     double r_q = r_along(&q, axis, d->space), r_k = r_along(&k, axis, d->space);
     if (isfinite(r_q) && isfinite(r_k))
@@ -232,7 +233,7 @@ static qk_status draw_category(const drawing *d, const qk_pca_settings *settings
 
 /* ---- the two answers -------------------------------------------------------------------- */
 
-/* Sums of both kinds, by groups in the order of their labels, whatever the order of rows was. */
+/* Opens the sums of both kinds, by groups in the order of their labels, whatever the order of rows was. */
 static qk_status open_drawing(const qk_pca *pca, const qk__text_moments *q_texts,
                               const qk__text_moments *k_texts, qk__text_labels *labels,
                               drawing **opened, qk_error *err)

@@ -17,8 +17,8 @@ static const double WEIGHTS[] = {0.1894506104550685, 0.1826034150449236, 0.16915
                                  0.0622535239386479, 0.0271524594117541};
 enum { HALF = sizeof NODES / sizeof *NODES, PIECES = 4 };
 
-/* Thresholds of z, from the least to the largest. A category holds on both sides of 0: the sign of
- * an axis means nothing. */
+/* Thresholds of z, from the least to the largest. A category holds on both sides of 0: the sign of an axis has no
+ * meaning. */
 enum { BOUNDS = 4, REGIONS = BOUNDS + 1 };
 typedef struct integral {
     double bound[BOUNDS];
@@ -62,7 +62,7 @@ static void add_angles(integral *in, const qk__sampling_spread *s, int of_q, dou
     }
 }
 
-/* The angle at which z_q reaches a bound, within what has a density that counts. */
+/* The angle at which z_q reaches a bound, within the range whose density counts. */
 static double angle_of(const qk__sampling_spread *s, double bound, double widest)
 {
     double step = bound - s->z_q;

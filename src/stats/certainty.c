@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How far the category of a head and its r_q depend on single texts. */
+/* How far a head's category and r_q depend on single texts. */
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static void add_sums(qk__line_sums *to, const qk__line_sums *more)
     to->xx += more->xx;
 }
 
-/* Sums of each of the united groups; axis has whole panels. */
+/* Projects the sums of each united group; axis has whole panels. */
 static void project(const qk__text_moments *texts, const qk__text_labels *l, const double *axis,
                     qk__line_sums lines[QK_TEXT_GROUPS])
 {
@@ -39,7 +39,7 @@ static void project(const qk__text_moments *texts, const qk__text_labels *l, con
         add_sums(&lines[qk__text_labels_find(l, texts->groups.label[g])], &own[g]);
 }
 
-/* Correlation of the rows that are not in group `out`; NaN where there are none. */
+/* The correlation of the rows outside group `out`; NaN without such rows. */
 static double r_without(const qk__line_sums *lines, uint32_t count, uint32_t out,
                         const qk__text_moments *texts)
 {
@@ -62,7 +62,7 @@ static double r_without(const qk__line_sums *lines, uint32_t count, uint32_t out
 
 /* ---- the answer ------------------------------------------------------------------------- */
 
-/* The groups' shares of the spread of positions: so much each bears on r. */
+/* The groups' shares of the spread of positions, by which they affect r. */
 static void weigh_groups(const qk__line_sums *lines, uint32_t count,
                          double weight[QK_TEXT_GROUPS])
 {
@@ -73,7 +73,7 @@ static void weigh_groups(const qk__line_sums *lines, uint32_t count,
         weight[g] = lines[g].tt + all.t / all.n * (lines[g].n * all.t / all.n - 2 * lines[g].t);
 }
 
-/* Of the groups that have queries: the others say nothing about r_q. */
+/* Only over groups with queries: the others say nothing about r_q. */
 static void find_interval(double r_q, const qk__line_sums *lines, const double *weight,
                           const double *without, uint32_t count, qk_certainty *certainty)
 {

@@ -19,7 +19,7 @@ typedef struct qk__sampling_spread {
 void qk__category_shares(const qk__sampling_spread *spread, const qk_pca_settings *settings,
                          double probability[QK_NUM_CATEGORIES]);
 
-/* Correlations of the rows that are not in a group, r_q[group] and r_k[group], which come along the PC0 of all rows,
+/* The correlations of the rows outside a group, r_q[group] and r_k[group], are given along the PC0 of all rows; they
  * become those along the PC0 of these rows, in the space of the first components of `pca`. NaN: there are none. */
 QK_MUST_CHECK qk_status qk__category_refits(const qk_pca *pca, const qk__text_moments *q_texts,
                                             const qk__text_moments *k_texts,
@@ -28,12 +28,12 @@ QK_MUST_CHECK qk_status qk__category_refits(const qk_pca *pca, const qk__text_mo
 
 /* What PC0 may be in other texts where PC1 has nearly its variance. */
 typedef struct qk__tie {
-    bool near;                             /* the two cannot be told apart */
-    double probability[QK_NUM_CATEGORIES]; /* by drawing groups of texts anew */
+    bool near;                             /* the two are not distinguished */
+    double probability[QK_NUM_CATEGORIES]; /* by drawing groups of texts again */
 } qk__tie;
 
-/* Of two kinds' sums by the united groups `labels`, of which `effective` count, in the space of the first components
- * of `pca`. */
+/* From the sums of two kinds by the united groups `labels`, of which `effective` count, in the space of the first
+ * components of `pca`. */
 QK_MUST_CHECK qk_status qk__category_draws(const qk_pca *pca, const qk_pca_settings *settings,
                                            const qk__text_moments *q_texts,
                                            const qk__text_moments *k_texts,

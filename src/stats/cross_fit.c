@@ -113,7 +113,7 @@ typedef struct ending {
     double total; /* mean squared distance of a query from a key, in all dimensions */
 } ending;
 
-/* Each group along the axis of the others. */
+/* Each group along the axis of the other groups. */
 static double crossed_value(const ending *e, qk__repeated which)
 {
     qk__axis_sums q = {0}, k = {0};
@@ -147,7 +147,7 @@ static void find_a(const ending *e, uint32_t g, uint32_t out, const double *like
         e->axis[i] /= length;
 }
 
-/* The variance along an axis moves little when one more group does not choose it: it is kept. */
+/* The variance along an axis changes little when another group does not choose it, so it is kept. */
 static void move_line(const qk_moments *m, const double *axis, const qk__axis_sums *seen,
                       qk__axis_sums *to)
 {
@@ -159,7 +159,7 @@ static void move_line(const qk_moments *m, const double *axis, const qk__axis_su
     merge_line(to, &moved);
 }
 
-/* Both kinds along a without a group, which has no part in any axis either. */
+/* Both kinds along a without a group, which no axis uses either. */
 static void lines_without(const ending *e, uint32_t out, const double *a, qk__axis_sums *q,
                           qk__axis_sums *k)
 {

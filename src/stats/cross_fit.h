@@ -27,13 +27,13 @@ typedef enum qk__repeated {
     QK__NUM_REPEATED
 } qk__repeated;
 
-/* Those along a have two errors (cross_fit.c). */
+/* Whether the number is along a: such numbers have two errors (cross_fit.c). */
 static inline bool qk__is_nested(qk__repeated number)
 {
     return number >= QK__R_Q_A && number <= QK__BIAS;
 }
 
-/* Of variances in the shares 2/3 of the refitted number and 1/3 of the nested one. */
+/* The error from the variances of the refitted number (2/3) and the nested one (1/3). */
 double qk__joined_error(double refitted, double nested);
 
 typedef enum qk__fitted { QK__ON_PC0, QK__ON_A, QK__ON_B, QK__NUM_FITTED } qk__fitted;
@@ -46,14 +46,15 @@ typedef struct qk__axis_sums {
 /* A query head and its key head in groups of texts. An object of zeros has none. */
 typedef struct qk__cross_fit {
     uint32_t count;
-    double degrees; /* of freedom, of errors over them; below 1 there are no intervals */
+    /* degrees of freedom of errors over the groups; below 1 there are no intervals */
+    double degrees;
     const qk_moments *q[QK_INTERVAL_GROUPS], *k[QK_INTERVAL_GROUPS]; /* NULL: no such rows */
     bool fitted[QK__NUM_FITTED][QK_INTERVAL_GROUPS];
     qk__axis_sums on_q[QK__NUM_FITTED][QK_INTERVAL_GROUPS],
         on_k[QK__NUM_FITTED][QK_INTERVAL_GROUPS];
 } qk__cross_fit;
 
-/* Group `group` along the axis that the others have. like: that of all rows, whose side it takes; scratch: dim
+/* Sees group `group` along the axis of the other groups. like: the axis of all rows, whose sign it takes; scratch: dim
  * numbers. */
 void qk__cross_fit_see(qk__cross_fit *c, qk__fitted which, uint32_t group, const double *axis,
                        const double *like, double *scratch);
@@ -62,9 +63,9 @@ typedef struct qk__crossed_number {
     double value, lo, hi; /* NaN where there is none */
 } qk__crossed_number;
 
-/* Of what was seen: every number with its interval at `level` (0..1). a: that of all rows, or NULL.
- * refitted[i]: number i of all rows but those of each group, along axes fitted to these. nested: becomes the cross-fitted
- * number without each group, of numbers along a. */
+/* Every number with its interval at `level` (0..1), from what was seen. a: that of all rows, or NULL. refitted[i]:
+ * number i of all rows without each group, along axes fitted to these. nested: becomes the cross-fitted numbers along
+ * a, without each group. */
 QK_MUST_CHECK qk_status qk__cross_fit_end(const qk__cross_fit *c, const double *a,
                                           const double *const refitted[QK__NUM_CROSSED],
                                           double level,

@@ -17,7 +17,7 @@ static double reach(const qk__ranged *of, double end, bool is_correlation, doubl
     return fabs(tanh(z + (atanh(end) - z) * factor) - of->value);
 }
 
-/* From the difference towards a smaller (towards > 0: larger) one. */
+/* From the difference towards a smaller one (towards > 0: a larger one). */
 static double reach_of_both(const qk__ranged *a, const qk__ranged *b, bool up,
                             bool is_correlation, double factor)
 {

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A number with the interval that stands beside it in a table; NaN where there is none. */
+/* A number with its interval in a table; NaN where there is none. */
 typedef struct qk__ranged {
     double value, lo, hi;
 } qk__ranged;
@@ -16,13 +16,12 @@ typedef struct qk__difference {
     double p;             /* two-sided, of no difference */
 } qk__difference;
 
-/* Of numbers of different texts, by the method of Zou and Donner (Statistics in Medicine 27(10),
- * 2008), which takes intervals that are not symmetric. Both intervals are of one level, and so is
- * that of the difference. */
+/* The difference of numbers of different texts, by the method of Zou and Donner (Statistics in Medicine 27(10), 2008),
+ * which allows intervals that are not symmetric. Both intervals and that of the difference are of one level. */
 qk__difference qk__difference_of(const qk__ranged *a, const qk__ranged *b);
 
-/* Of numbers of the same texts; error: of their difference, over groups of texts. With fewer than 1 degree of freedom
- * there is no interval. */
+/* The difference of numbers of the same texts; error: of their difference, over groups of texts. With fewer than 1
+ * degree of freedom there is no interval. */
 qk__difference qk__difference_paired(double difference, double error, double degrees,
                                      double level);
 

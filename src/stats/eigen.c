@@ -30,7 +30,7 @@
 #include "base/rng.h"
 #include "stats/matrix_kernel.h"
 
-/* The tridiagonal one. */
+/* The tridiagonal matrix. */
 typedef struct tridiagonal {
     size_t n;
     double *diagonal; /* [n] of order 1, finite */
@@ -173,7 +173,7 @@ static void narrow(interval *at, size_t rank, const double *x, const double *bel
     }
 }
 
-/* Halving has come to its end. */
+/* Whether halving has come to its end. */
 static bool is_narrow(const interval *at)
 {
     double middle = at->lo + (at->hi - at->lo) / 2;
@@ -208,7 +208,7 @@ static void find_values(const tridiagonal *t, const qk__matrix_kernel *kernel,
         values[i] = at[i].lo + (at[i].hi - at[i].lo) / 2;
 }
 
-/* The `count` largest, descending. */
+/* Finds the `count` largest, descending. */
 static void bisect_values(const tridiagonal *t, const qk__matrix_kernel *kernel, size_t count,
                           double *values, double *scratch)
 {
@@ -219,7 +219,7 @@ static void bisect_values(const tridiagonal *t, const qk__matrix_kernel *kernel,
         size_t some = count - i < STURM_POINTS ? count - i : STURM_POINTS;
         find_values(t, kernel, scratch, all, i, some, values + i);
     }
-    /* Each was found by itself; rounding may have crossed two that are equal. */
+    /* Each was found separately; rounding may have swapped two equal values. */
     for (size_t i = 1; i < count; i++)
         values[i] = fmin(values[i], values[i - 1]);
 }
@@ -300,10 +300,10 @@ static void orthogonalise(const qk__matrix_kernel *kernel, double *x, size_t n,
     }
 }
 
-/* Orthonormal ones of the `count` values, in rows of r->vectors. */
+/* Finds orthonormal vectors of the `count` values, in rows of r->vectors. */
 static void iterate_vectors(reduction *r, size_t count, const double *values)
 {
-    enum { ROUNDS = 2 }; /* one finds the vector, the other its last digits */
+    enum { ROUNDS = 2 }; /* the first finds the vector, the second its last digits */
     const size_t n = r->n, ld = r->ld;
     factors f = {r->scratch, r->scratch + n, r->scratch + 2 * n, r->scratch + 3 * n,
                  r->scratch + 4 * n};

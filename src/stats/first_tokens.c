@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How much the first component is the way to the first tokens of texts: what it is without them. From moments
- * alone, since those of some rows can be taken out of those of all. */
+/* How much the first component is the direction of the first tokens of texts: what it is without them. From moments
+ * only, since moments of some rows can be taken out of those of all. */
 #include "stats/first_tokens.h"
 
 #include <math.h>
@@ -46,7 +46,7 @@ static double spread_along(const qk_pca *pca, const qk_moments *m, double *scrat
     return (own > 0 ? own : 0) + (double)m->count * step * step;
 }
 
-/* PC0 of the rows that are left beside that of all; none is left where these have no PCA. */
+/* Compares PC0 of the remaining rows with PC0 of all; there is none where these have no PCA. */
 static qk_status compare_rest(const qk_pca *pca, const qk_pca_settings *settings,
                               const qk_moments *q, const qk_moments *k, qk_first_tokens *first,
                               qk_error *err)

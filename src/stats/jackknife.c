@@ -8,7 +8,7 @@
 
 #include "stats/student.h"
 
-/* Of the weights above 0: how many there are, and how many equal ones know as much. */
+/* The weights above 0: their number, and the number of equal weights that know as much. */
 static double count_groups(const double *weight, uint32_t groups, uint32_t *used)
 {
     double sum = 0, squares = 0;

@@ -9,8 +9,8 @@
 
 #include <qkscope/stats.h>
 
-/* Depends on the rows alone, not on which group is left out: one index serves all query heads
- * of a group and all repetitions, from several threads at once. */
+/* Depends only on the rows, not on which group is left out: one index serves all query heads of a key head and all
+ * repetitions, from several threads at once. */
 typedef struct qk__key_index {
     size_t rows, num_examples;
     uint32_t *row;    /* [rows] row of the sample */
@@ -18,14 +18,14 @@ typedef struct qk__key_index {
     double *position; /* [rows] */
     size_t *start;    /* [num_examples + 1] an example's first place */
 
-    /* Where the keys are a choice of those there were (key_weights.c), else NULL. [rows] each: */
+    /* Where the keys are a choice of all keys (key_weights.c), else NULL. [rows] each: */
     double *chosen_of; /* keys of that text and bucket that there were */
-    double *weight;    /* keys that it stands for: these by those that are here */
-    /* what the weight of a pair of one text and bucket is times more than theirs */
+    double *weight;    /* number of keys that it stands for */
+    /* the weight of a pair of one text and bucket, over the product of the keys' weights */
     double *alike;
 } qk__key_index;
 
-/* What a pair of keys, at two places of one example, counts. */
+/* The weight of a pair of keys, at two places of one example. */
 static inline double qk__pair_weight(const qk__key_index *index, size_t a, size_t b)
 {
     double weight = index->weight[a] * index->weight[b];
@@ -35,13 +35,13 @@ static inline double qk__pair_weight(const qk__key_index *index, size_t a, size_
 /* The place after the keys of one bucket that begin at i; their text ends at `end`. */
 size_t qk__key_index_bucket_end(const qk__key_index *index, size_t i, size_t end);
 
-/* Room for chosen_of, weight and alike of `rows` keys; false: no memory. */
+/* Makes room for chosen_of, weight and alike of `rows` keys; false: no memory. */
 bool qk__key_index_allocate_weights(qk__key_index *index, size_t rows);
 
 /* weight and alike of the keys that are in the index, from chosen_of. */
 void qk__key_index_set_weights(qk__key_index *index);
 
-/* Of all rows of `keys`, its left_out ignored. */
+/* From all rows of `keys`; its left_out is ignored. */
 QK_MUST_CHECK qk_status qk__key_index_create(qk__key_index **index, const qk_block *keys,
                                              qk_error *err);
 

@@ -78,12 +78,12 @@ double qk__layers_mean(const qk__layers *layers)
 
 /* ---- one answer ------------------------------------------------------------------------- */
 
-/* Columns: what is asked for, what else is fitted (if anything), the layer means. */
+/* Columns: the asked number, another fitted number (if any), the layer means. */
 enum { ASKED, OTHER, MEANS, NUM_COLUMNS };
 
 typedef struct setting {
     bool slope, two;
-    double mean;  /* of all, taken off beforehand so that squares do not cancel */
+    double mean;  /* of all, subtracted beforehand so that squares do not cancel */
     double noise; /* of a typical layer */
     double other; /* mean x of a slope; the share of the second series among the groups */
 } setting;

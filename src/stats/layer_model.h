@@ -17,7 +17,7 @@ typedef struct qk__layer_mean {
     int index;
     double mean,
         noise; /* noise: variance of the mean, in units of that of a group: 1 / groups */
-    double x;  /* of a trend: where the layer lies */
+    double x;  /* for a trend: where the layer is */
 } qk__layer_mean;
 
 typedef struct qk__layers {
@@ -30,9 +30,9 @@ typedef struct qk__layers {
 
 /* The next group, by series and layer. */
 void qk__layers_add(qk__layers *layers, size_t series, int index, double value);
-/* Into a: a's layers less b's, where both have one. */
+/* Subtracts b's layers from a's, where both have one; the result is in a. */
 void qk__layers_subtract(qk__layers *a, const qk__layers *b);
-/* Of groups, each of which counts once. */
+/* Over groups, each with equal weight. */
 double qk__layers_mean(const qk__layers *layers);
 
 enum { QK__LAYER_FITS = 57 };
@@ -44,12 +44,12 @@ typedef struct qk__layer_fit {
     double value[QK__LAYER_FITS], error[QK__LAYER_FITS], weight[QK__LAYER_FITS];
 } qk__layer_fit;
 
-/* Of one or two series, whose mean is that over all groups; a slope is of one. */
+/* For one or two series, whose mean is that over all groups; a slope is of one series. */
 qk__layer_fit qk__fit_layers(const qk__layers *layers, bool slope);
-/* The probability that it lies on that side (1: above, -1: below) of a number: a one-sided p-value for the other
- * side. NaN without a fit. */
+/* The probability that it is on that side (1: above, -1: below) of a number: a one-sided p-value for the other side.
+ * NaN without a fit. */
 double qk__layer_tail(const qk__layer_fit *fit, double number, int side);
-/* The number that it is below with this probability, 0 < probability < 1; NaN without a fit. */
+/* The number below which it is with this probability, 0 < probability < 1; NaN without a fit. */
 double qk__layer_quantile(const qk__layer_fit *fit, double probability);
 
 #endif

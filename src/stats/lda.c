@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How well a line in the plane of the first two components tells Q from K. */
+/* How well a line in the plane of the first two components separates Q from K. */
 #include <qkscope/stats.h>
 
 #include <assert.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The line in the plane of the first two components that tells queries from keys. */
+/* The line in the plane of the first two components that separates queries from keys. */
 #ifndef QK_STATS_LDA_H
 #define QK_STATS_LDA_H
 

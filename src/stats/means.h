@@ -15,8 +15,8 @@ typedef struct qk__mean {
     size_t count;
 } qk__mean;
 void qk__mean_add(qk__mean *mean, double value);
-double qk__mean_of(const qk__mean *mean); /* NaN of nothing */
-/* As model_report.csv has it, whose digits stay as they are: of the plain sum. */
+double qk__mean_of(const qk__mean *mean); /* NaN without values */
+/* The plain sum over the count, as in model_report.csv, whose digits stay. */
 double qk__mean_plain(const qk__mean *mean);
 
 /* Means by tenths of the depth, which is 0 in the first layer and 1 in the last. */
@@ -33,7 +33,7 @@ typedef struct qk__range {
 #define QK__NO_RANGE ((qk__range){INFINITY, -INFINITY})
 void qk__range_add(qk__range *range, double value);
 
-/* Of finite values, which it sorts; NaN of none. */
+/* Of finite values, which it sorts; NaN without any. */
 double qk__median(double *values, size_t count);
 void qk__least_and_median(double *values, size_t count, double *least, double *median);
 void qk__sort(double *values, size_t count);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Moments about the means: merged with those of other rows, and with some rows taken out. */
+/* Moments about the means: merged with those of other rows, and without some rows. */
 #include "stats/moments.h"
 
 #include <assert.h>
@@ -30,8 +30,8 @@ void qk_moments_free(qk_moments **moments)
     *moments = NULL;
 }
 
-/* Whether vectors differ by so little that the squares of it lose digits, or vanish: everything
- * computed from them would be noise. Rounding of the means is not taken for a difference. */
+/* Whether vectors differ by so little that squares lose digits or vanish: everything computed from them would be
+ * noise. Rounding of the means does not count as a difference. */
 static bool squares_vanish(const qk_moments *m)
 {
     const double smallest = DBL_MIN / DBL_EPSILON * (double)m->count;
@@ -103,7 +103,7 @@ static double spread_left(double from, double part, double weight, double step, 
     return left > noise ? left : 0;
 }
 
-/* What has no variance has no covariance either. */
+/* Dimensions without variance have no covariance either. */
 static void forget_constants(qk_moments *m)
 {
     size_t d = m->dim;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Multiple correlations of position with all dimensions, each group of texts told by the others. */
+/* Multiple correlations of position with all dimensions; each group of texts is predicted from the others. */
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "stats/moments.h"
 #include "stats/project.h"
 
-/* What is told of a row. */
+/* What is predicted of a row. */
 typedef enum target { POSITION, OCTAVE, NUM_TARGETS } target;
 
 typedef struct correlating {
@@ -18,7 +18,7 @@ typedef struct correlating {
     qk__sums all;
     double least;              /* of a variance; less is rounding */
     size_t ld;                 /* d in whole panels */
-    double *covariance, *mean; /* [d][ld], [ld]: of the rows that are fitted to */
+    double *covariance, *mean; /* [d][ld], [ld]: of the rows that are fitted */
     double *weight;            /* [ld] */
     qk__line_sums told[NUM_TARGETS];
 } correlating;
@@ -73,8 +73,8 @@ static void solve_weights(correlating *c, const qk__sums *out, target y)
     }
 }
 
-/* The rows of one group by the weights of the others, as steps from the others' mean: their mean position
- * is not told, since that of the group would move it the other way. */
+/* Predicts the rows of one group with the weights of the others, as steps from the others' mean: their mean position
+ * is not predicted, since the group's would move it the other way. */
 static void tell_group(correlating *c, const qk__sums *group, target y)
 {
     const size_t d = c->texts->dim;

@@ -32,8 +32,8 @@ typedef struct workspace {
     double *log_position;    /* [rows] */
     double *panel;           /* [width][rows] */
     double *scale;           /* [dim] 1 / standard deviation of the model */
-    double *skew, *kurt, *d; /* [dim] of the coordinates 2..d that have variance */
-    size_t noise;            /* how many these are */
+    double *skew, *kurt, *d; /* [dim] of the coordinates 2..d with variance */
+    size_t noise;            /* their number */
 } workspace;
 
 typedef struct shape {
@@ -208,8 +208,8 @@ static double mean_of(const double *x, size_t n)
     return sum / (double)n;
 }
 
-/* Position from coordinate 1, of which s is a multiple about any centre: the coordinate is
- * beta.q / |beta|, and the regression does not mind. */
+/* Position from coordinate 1. s is a multiple of it about any centre: the coordinate is beta.q / |beta|, and the
+ * regression does not depend on centre and factor. */
 static void predict_position(workspace *w, const double *s, qk_plasticity *out)
 {
     out->q_r2_scalar = out->q_mae_baseline = out->q_mae_proj = out->q_mae_ratio = NAN;
@@ -239,7 +239,7 @@ static void predict_position(workspace *w, const double *s, qk_plasticity *out)
     }
 }
 
-/* Takes the drift out of coordinate 1 and describes what is left. */
+/* Takes the drift out of coordinate 1 and describes the rest. */
 static void describe_residual(workspace *w, double *x, qk_plasticity *out)
 {
     const int64_t *t = w->queries->position;

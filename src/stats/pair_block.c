@@ -119,7 +119,7 @@ static uint32_t rank_of(const qk__pair_walk *w, size_t key)
     return w->sums->tally->cells->rank[w->block.key[key]->place];
 }
 
-/* Pairs of a row within one key bucket are its last ones. */
+/* The pairs of a row within one key bucket are its last pairs. */
 static size_t count_tail(const qk__pair_walk *w, const qk__block_row *r)
 {
     size_t from = r->end;
@@ -170,7 +170,7 @@ static void add_run(qk__pair_walk *w, const qk__block_row *r, size_t count)
     b->num_runs++;
 }
 
-/* The list without what only bins need, where there are none. */
+/* The list, without the members that only bins need where there are none. */
 static qk__pair_list wanted(const qk__pair_walk *w, const qk__pair_list *list)
 {
     qk__pair_list all = *list;
@@ -180,7 +180,7 @@ static qk__pair_list wanted(const qk__pair_walk *w, const qk__pair_list *list)
     return all;
 }
 
-/* What the pairs of a row count, where keys have weights. which: of the keys, or NULL. */
+/* Weights of the pairs of a row, where keys have weights. which: of the keys, or NULL. */
 static void weigh_row(const qk__pair_walk *w, const qk__block_row *r, const uint32_t *which)
 {
     const qk__pair_block *b = &w->block;
@@ -255,7 +255,7 @@ static void find_seen(const qk__pair_walk *w, size_t active, uint32_t *next, uin
     }
 }
 
-/* Returns the number of pairs; the segments are made anew, with places among the copies. */
+/* Returns the number of pairs; makes the segments again, with places among the copies. */
 static size_t copy_seen(qk__pair_walk *w, size_t active)
 {
     qk__pair_block *b = &w->block;
@@ -395,7 +395,7 @@ static void tally_drawn(qk__pair_walk *w, size_t active)
     qk__tally_pairs(w->sums, w->active[active], &list, n, false, &b->all);
 }
 
-/* Pairs of one key bucket, whose values lie where they lie in the list of these weights. */
+/* Adds the pairs of one key bucket, whose values have the same places as in the list with these weights. */
 static void add_to_cell(qk__pair_walk *w, const qk__block_segment *s, const double *weight,
                         size_t cell)
 {

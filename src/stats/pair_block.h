@@ -13,8 +13,8 @@ enum {
     MAX_ROWS = TILE_KEYS,
 };
 
-/* A key that some active query bucket sees: its place in the index, the first and the last of
- * those buckets (indices into active). */
+/* A key that some active query bucket sees: its place in the index, and the first and last of those buckets (indices
+ * into active). */
 typedef struct qk__seen_key {
     size_t place;
     size_t first, last;
@@ -45,13 +45,13 @@ typedef struct qk__pair_block {
     qk__block_row row[MAX_ROWS];     /* as they come */
     qk__block_row *sorted[MAX_ROWS]; /* by first */
     qk__block_segment segment[MAX_ROWS];
-    bool long_example; /* a part of one; else a number of whole ones */
+    bool long_example; /* a part of a long example; else a number of whole examples */
 
     /* Where pairs were drawn, the block has those that some bucket has drawn: for each row the keys
      * from..end-1 among them, a bit each, and its place; for each pair its key, less `from`. */
     uint64_t among[MAX_ROWS];
     uint32_t at[MAX_ROWS], which[MAX_PAIRS + 15];
-    qk__pair_room all, some; /* some: what a bucket with a window sees, or has drawn */
+    qk__pair_room all, some; /* some: those that a bucket with a window sees, or has drawn */
     /* of the pairs that a bucket adds, where it keeps groups apart */
     qk__pair_run run[MAX_ROWS];
     size_t num_runs;
@@ -73,7 +73,7 @@ typedef struct qk__pair_walk {
     double *memory;
     double *prepared; /* [num_prepared][ld] coordinates of a long example's keys */
     qk__key_scores prepared_scores;
-    size_t num_prepared; /* that there is room for */
+    size_t num_prepared; /* for so many keys there is room */
     qk__pair_block block;
 } qk__pair_walk;
 

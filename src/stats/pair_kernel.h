@@ -24,7 +24,7 @@ typedef struct qk__pair_kernel qk__pair_kernel;
  * zero. y = H x is the mirrored difference; the variance of the score difference is
  * |scale y|^2. */
 typedef struct qk__whitening {
-    const qk__pair_kernel *kernel; /* asked for once: every key is whitened by itself */
+    const qk__pair_kernel *kernel; /* chosen once: every key is whitened separately */
     size_t dim, ld;
     double *mean, *slope; /* [ld] of the queries */
     double *mirror;       /* [ld] */
@@ -47,7 +47,7 @@ typedef struct qk__pair_run {
 typedef struct qk__pair_list {
     double *u, *w, *mid;
     int32_t *bin;
-    /* No kernel looks at these: */
+    /* No kernel uses these: */
     double *weight;          /* NULL: each counts as one */
     const qk__pair_run *run; /* where sums are kept apart by groups */
 } qk__pair_list;

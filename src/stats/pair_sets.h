@@ -26,8 +26,7 @@ typedef struct qk__pair_set {
     uint64_t *bits; /* [qk__set_words(count)], zero before */
 } qk__pair_set;
 
-/* The same numbers that qk__draw finds, for each set. Several at a time take half as long as
- * one after the other. */
+/* Finds the same numbers as qk__draw, for each set. Several at a time take half as long as one after the other. */
 QK_MUST_CHECK qk_status qk__draw_sets(qk__pair_set *sets, size_t num_sets, size_t num_words,
                                       size_t limit, uint64_t seed, qk_error *err);
 

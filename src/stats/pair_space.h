@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which pairs there are, how many, and where their numbers are summed. */
+/* Which pairs there are, how many, and where their values are summed. */
 #ifndef QK_STATS_PAIR_SPACE_H
 #define QK_STATS_PAIR_SPACE_H
 
@@ -18,7 +18,7 @@ typedef struct qk__pair_space {
     const qk_block *keys;
     const qk__key_index *index;
     const qk__query_grid *grid;
-    /* [keys] of each the first place of its text that makes a pair with it */
+    /* [keys] for each the first place of its text that makes a pair with it */
     const size_t *near;
 } qk__pair_space;
 
@@ -44,7 +44,7 @@ void qk__cell_table_free(qk__cell_table **table);
 typedef struct qk__bin {
     double ap; /* sum */
     int64_t pairs;
-    double weight; /* of these, where keys have weights */
+    double weight; /* of these pairs, where keys have weights */
 } qk__bin;
 
 typedef struct qk__bin_table {
@@ -74,18 +74,18 @@ QK_MUST_CHECK qk_status qk__ap_parts_create(qk__ap_parts *parts, const qk__query
 /* parts may be zeros. */
 void qk__ap_parts_free(qk__ap_parts *parts);
 
-/* The mean of a bucket's pairs but those of one group; NaN without any. */
+/* The mean over a bucket's pairs outside one group; NaN without any. */
 double qk__ap_without(const qk__ap_parts *parts, size_t bucket, size_t group);
 
 /* Where the values of pairs are summed. cells and bins are NULL where only the profile is
  * wanted. */
 typedef struct qk__tally {
     double *ap;        /* [grid->num] sums over the pairs of a query bucket */
-    double *weight;    /* [grid->num] what these pairs count; qk__sum_pairs' own */
-    int64_t *pairs;    /* [grid->num] there are; more than `limit` are drawn from */
+    double *weight;    /* [grid->num] their weights; for qk__sum_pairs only */
+    int64_t *pairs;    /* [grid->num] number of pairs; of more than `limit` some are drawn */
     int64_t limit;     /* pairs a cell, INT64_MAX without */
     int64_t evaluated; /* values of PP */
-    int64_t sampled;   /* query buckets and cells that were drawn from */
+    int64_t sampled;   /* query buckets and cells whose pairs were drawn */
     qk__cell_table *cells;
     qk__bin_table *bins;
     qk__ap_parts *parts; /* or NULL */

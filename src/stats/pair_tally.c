@@ -88,7 +88,7 @@ static void add_to_bins(qk__bin_table *bins, const int32_t *cell, const double *
     }
 }
 
-/* The sum of n values, each times its weight if there are weights, and of what they count. */
+/* The sum of n values, each times its weight if there are weights, and the sum of the weights. */
 static void sum_values(const qk__pair_kernel *kernel, const double *pp, const double *weight,
                        size_t n, double *ap, double *count)
 {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counting pairs of keys, whether they are all met or drawn: room for them, their coordinates, their
- * sums. */
+/* Summing pairs of keys, all of them or drawn ones: room for them, their coordinates, their sums. */
 #ifndef QK_STATS_PAIR_TALLY_H
 #define QK_STATS_PAIR_TALLY_H
 
@@ -15,7 +14,7 @@ typedef struct qk__pair_sums {
     qk__tally *tally;
 } qk__pair_sums;
 
-/* Room for `capacity` pairs and what is formed of them, all initialised. */
+/* Room for `capacity` pairs and their values, all initialised. */
 typedef struct qk__pair_room {
     qk__pair_list list;
     double *v, *pp;
@@ -27,13 +26,13 @@ QK_MUST_CHECK qk_status qk__pair_room_create(qk__pair_room *room, size_t capacit
                                              bool weighted, qk_error *err);
 void qk__pair_room_free(qk__pair_room *room);
 
-/* scale H x and the scores {x . mean, x . slope} of a key at a place of the index, x being its
- * difference from another. */
+/* scale H x and the scores {x . mean, x . slope} of a key at a place of the index; x is its difference from another
+ * key. */
 void qk__whiten_key(const qk__pair_space *space, const qk__whitening *whitening, size_t place,
                     size_t centre, double *out, double scores[2]);
 
-/* How many keys of one example to make room for, so that each is whitened once: those of the longest, up
- * to a limit. */
+/* How many keys of one example to make room for, so that each is whitened once: those of the longest example, up to a
+ * limit. */
 size_t qk__keys_to_prepare(const qk__pair_sums *sums);
 
 /* Asks for a key's row ahead of time: rows come in any order, and waiting for them would take

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sums of rows about a pilot, a vector near their mean: so they keep their digits, however far from zero
- * the rows lie, and those of two sets of rows about the same pilot add up. */
+/* Sums of rows about a pilot, a vector near their mean: so they keep their digits, however far from zero the rows are,
+ * and sums of two sets of rows about the same pilot add up. */
 #ifndef QK_STATS_PILOT_SUMS_H
 #define QK_STATS_PILOT_SUMS_H
 
@@ -42,7 +42,7 @@ void qk__tile_set_pilot(qk__tile *tile, const qk__tile_rows *rows);
 /* Puts rows into the tile, and their sums beside it. */
 void qk__tile_pack(qk__tile *tile, const qk__tile_rows *rows);
 
-/* Whether all are. A NaN or infinity in a column of a tile shows in its sum. */
+/* Whether all are finite. A NaN or infinity in a column of a tile shows in its sum. */
 bool qk__all_finite(const double *x, size_t count);
 
 /* ---- sums ------------------------------------------------------------------------------- */
@@ -59,7 +59,7 @@ typedef struct qk__sums {
 size_t qk__sums_size(size_t panels);
 qk__sums qk__sums_at(double *memory, size_t panels);
 
-/* Memory for the arrays of `count`, one behind the other; NULL without it. And so many in it. */
+/* Memory for the arrays of `count` sums, one behind the other; NULL without it. And the sums in it. */
 double *qk__sums_memory(size_t count, size_t panels);
 void qk__sums_place(qk__sums *sums, size_t count, double *memory, size_t panels);
 

@@ -50,14 +50,14 @@ static qk_status set_components(qk_plasticity *out, const qk_moments *q, double 
     return QK_OK;
 }
 
-/* What describes the fit of the query model; it stays undefined where rows are left out. */
+/* Clears what describes the fit of the query model, which is undefined where rows are left out. */
 static void clear_description(qk_plasticity *out)
 {
     out->q_r2_scalar = out->q_mae_baseline = out->q_mae_proj = out->q_mae_ratio = NAN;
     out->resid0_skew = out->resid0_kurt = out->resid0_ks_p = NAN;
     out->noise_med_abs_skew = out->noise_med_abs_kurt = NAN;
     out->noise_med_ks_p = out->noise_frac_ks_p_lt_alpha = NAN;
-    out->ap_overall_se = NAN; /* of rows that are all there are nothing is drawn */
+    out->ap_overall_se = NAN; /* nothing is drawn where all rows are there */
 }
 
 static qk_status set_profile(qk_plasticity *out, const qk__query_grid *grid,
@@ -131,7 +131,7 @@ static qk_status check_inputs(const qk_moments *q, const qk_block *queries,
     return QK_OK;
 }
 
-/* Everything once the index of present keys and the query buckets are there. */
+/* The rest, once the index of present keys and the query buckets are there. */
 static qk_status fit(qk_plasticity *out, const qk__query_model *model,
                      const qk__pair_source *source, const qk__plasticity_input *in,
                      qk_error *err)

@@ -11,7 +11,7 @@
 #include "stats/pairs.h"
 #include "stats/whitening.h"
 
-/* Keys of a text stand in the order of buckets, and in it of positions. */
+/* Keys of a text are in the order of buckets, and within a bucket in that of positions. */
 static qk_status find_near(qk__pair_source *source, const qk_plasticity_settings *settings,
                            qk_error *err)
 {
@@ -76,8 +76,8 @@ typedef struct run {
 } run;
 
 enum {
-    SET_WORDS = 1 << 20, /* for what is drawn at a time */
-    LOOK_UP_COST = 64,   /* of a pair, beside one that is met in order */
+    SET_WORDS = 1 << 20, /* drawn at a time */
+    LOOK_UP_COST = 64,   /* of a pair, over one that is met in order */
 };
 
 static qk_status draw_cells(const run *r, const qk__pair_sums *sums, size_t j, qk_error *err)
@@ -142,7 +142,7 @@ static qk_status add_together(const run *r, const qk__pair_sums *sums, const siz
     return status;
 }
 
-/* The buckets that draw. Their cells are met by themselves. */
+/* Sums the buckets whose pairs are drawn. Their cells are summed separately. */
 static qk_status add_drawn(const run *r, const qk__pair_sums *sums, const size_t *buckets,
                            size_t count, qk_error *err)
 {
@@ -186,14 +186,14 @@ static qk_status add_buckets(const run *r, const size_t *buckets, size_t count, 
     return n > whole ? add_drawn(r, &sums, scratch + whole, n - whole, err) : QK_OK;
 }
 
-/* weight: what the pairs in the sum count; NULL: one each. */
+/* weight: of the pairs in the sum; NULL: one each. */
 static void to_mean(double *ap, int64_t *pairs, int64_t limit, const double *weight)
 {
     *pairs = *pairs < limit ? *pairs : limit;
     *ap = *pairs > 0 ? *ap / (weight ? *weight : (double)*pairs) : NAN;
 }
 
-/* The scratch is of 2 grid->num + 1. */
+/* scratch has 2 grid->num + 1 places. */
 static qk_status add_sums(run *r, size_t *scratch, qk_error *err)
 {
     const qk__query_grid *grid = r->space->grid;

@@ -10,19 +10,19 @@
 #include "stats/pair_space.h"
 #include "stats/query_model.h"
 
-/* What the plasticity of a head is computed of. */
+/* What the plasticity of a head is computed from. */
 typedef struct qk__plasticity_input {
     const qk_block *queries, *keys;
     /* of all keys, which query heads may share; NULL: one is made */
     const qk__key_index *index;
-    /* where rows are some of those that the moments are of; or NULL */
+    /* where rows are some of those behind the moments; or NULL */
     const qk__totals *totals;
     const qk_plasticity_settings *settings;
     const uint64_t *stream; /* [2] */
     qk__ap_parts *parts;    /* with its groups, to be filled by qk__plasticity_fit; or NULL */
 } qk__plasticity_input;
 
-/* Whether pairs are those of keys within some distance. */
+/* Whether pairs are limited to keys within some distance. */
 static inline bool qk__pairs_are_near(const qk_plasticity_settings *settings)
 {
     return settings->max_distance > 0 || settings->max_share > 0;
@@ -36,7 +36,7 @@ typedef struct qk__pair_source {
     size_t *near;
 } qk__pair_source;
 
-/* Close it after a failure, too. */
+/* To be closed even after a failure. */
 QK_MUST_CHECK qk_status qk__pair_source_open(qk__pair_source *source,
                                              const qk__plasticity_input *in, qk_error *err);
 void qk__pair_source_close(qk__pair_source *source);
@@ -53,8 +53,8 @@ QK_MUST_CHECK qk_status qk__sum_pairs(const qk__pair_source *source,
 void qk__summarise_profile(const qk__query_grid *grid, const double *ap, double *overall,
                            double fifths[QK_FIFTHS], double *tenths);
 
-/* The profile alone, without the rows that the samples leave out: what qk__plasticity_fit finds
- * in ap_overall and fifths. NaN where nothing is left. */
+/* Only the profile, without the rows that the samples leave out: what qk__plasticity_fit finds in ap_overall and
+ * fifths. NaN where nothing is left. */
 QK_MUST_CHECK qk_status qk__plasticity_profile(const qk__query_model *model,
                                                const qk__plasticity_input *in,
                                                double *ap_overall, double fifths[QK_FIFTHS],
@@ -68,10 +68,9 @@ QK_MUST_CHECK qk_status qk__plasticity_fit(const qk_moments *q, const qk__plasti
                                            int sign, qk_plasticity **plasticity, qk_error *err);
 void qk__plasticity_free(qk_plasticity **plasticity);
 
-/* How far ap_overall of these keys, a random choice of totals->keys within texts and buckets, may be
- * from that of all: the standard error of a jackknife that leaves out some of the keys of every
- * text (sampling_error.c). There is an index of these keys, weighed where their buckets are those
- * that they were chosen by. 0 where they are all. */
+/* How far ap_overall of these keys, a random choice of totals->keys within texts and buckets, may be from that of all
+ * keys: the standard error of a jackknife that leaves out some of the keys of every text (sampling_error.c). Needs an
+ * index of these keys, weighed where their buckets chose them. 0 where they are all. */
 QK_MUST_CHECK qk_status qk__plasticity_sampling_error(const qk__query_model *model,
                                                       const qk__plasticity_input *in,
                                                       double *se, qk_error *err);

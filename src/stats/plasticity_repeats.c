@@ -8,7 +8,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 
-enum { LEAST_KEYS = 16 /* of a text, on average, rather than fewer texts */ };
+enum { LEAST_KEYS = 16 /* of a text, on average; fewer texts instead of fewer keys */ };
 static const uint32_t NO_GROUP = UINT32_MAX;
 
 /* ---- some of the keys ------------------------------------------------------------------- */
@@ -18,7 +18,8 @@ typedef struct share {
     uint32_t step, stride;
 } share;
 
-/* Of `pairs`, about `wanted`. Of pairs of near keys: all of a text, since those between would be the near ones. */
+/* The share with about `wanted` of `pairs`. With pairs of near keys, all keys of a text: the keys between are the near
+ * ones. */
 static share find_share(const qk__key_index *index, double pairs, double wanted, bool near)
 {
     double mean = near ? 0 : (double)index->rows / (double)index->num_examples;
@@ -71,7 +72,7 @@ static qk_status sum_all(const qk__pair_source *source, const qk__query_model *m
     return status;
 }
 
-/* Opens the source of these keys. */
+/* Opens a source with these keys. */
 static qk_status open_some(qk__pair_source *source, const qk__plasticity_input *in,
                            const qk__key_index *keys, double **ap, qk_error *err)
 {
@@ -102,7 +103,7 @@ static qk_status see_all(qk__plasticity_repeats *r, const qk__query_model *model
     return status;
 }
 
-/* Of the bucket that has most. */
+/* The pairs of the bucket with the most. */
 static qk_status count_most(const qk__plasticity_input *in, int64_t *most, qk_error *err)
 {
     qk__pair_source source = {0};
@@ -162,7 +163,7 @@ static size_t find_bucket(const qk__ap_parts *parts, int64_t id, size_t *at)
     return *at < parts->buckets && parts->id[*at] == id ? *at : SIZE_MAX;
 }
 
-/* From the means of the keys that were chosen, of the source's buckets, to those of all. */
+/* Turns means over the chosen keys, by the source's buckets, into means over all. */
 static void to_all(const qk__plasticity_repeats *r, const qk__query_grid *grid, size_t group,
                    double *ap)
 {
@@ -172,7 +173,8 @@ static void to_all(const qk__plasticity_repeats *r, const qk__query_grid *grid, 
         size_t some = find_bucket(&r->some, grid->bucket[j].id, &in_some);
         double all = drawn < SIZE_MAX ? qk__ap_without(&r->drawn, drawn, group) : NAN;
         double change = some < SIZE_MAX ? ap[j] - qk__ap_without(&r->some, some, group) : NAN;
-        ap[j] = isnan(change) ? all : all + change; /* no pair of these keys: no change seen */
+        ap[j] = isnan(change) ? all
+                              : all + change; /* no pair of these keys, so no change is seen */
     }
 }
 

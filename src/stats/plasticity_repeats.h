@@ -16,21 +16,21 @@
 
 /* An object of zeros may be freed. */
 typedef struct qk__plasticity_repeats {
-    qk__ap_parts drawn;  /* of the analysis itself; group and groups are set before that */
+    qk__ap_parts drawn;  /* by the analysis itself; group and groups are set before */
     qk__ap_parts some;   /* of some keys, by the model of all queries */
-    qk__key_index *keys; /* these; NULL: everything is computed again */
+    qk__key_index *keys; /* these keys; NULL: everything is computed again */
 } qk__plasticity_repeats;
 
-/* Once qk__plasticity_fit has filled repeats->drawn; with the same moments, input and sign. The keys and
- * queries of the input have groups. */
+/* After qk__plasticity_fit has filled repeats->drawn, with the same moments, input and sign. The keys and queries of
+ * the input have groups. */
 QK_MUST_CHECK qk_status qk__plasticity_repeats_open(qk__plasticity_repeats *repeats,
                                                     const qk_moments *q,
                                                     const qk__plasticity_input *in, int sign,
                                                     qk_error *err);
 void qk__plasticity_repeats_free(qk__plasticity_repeats *repeats);
 
-/* The numbers of qk__plasticity_profile without the group that queries and keys leave out; model: of the
- * other queries. */
+/* The numbers of qk__plasticity_profile without the group that queries and keys leave out; model: of the other
+ * queries. */
 QK_MUST_CHECK qk_status qk__plasticity_without(const qk__plasticity_repeats *repeats,
                                                const qk__query_model *model,
                                                const qk__plasticity_input *in,

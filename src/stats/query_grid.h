@@ -13,7 +13,7 @@ typedef struct qk__query_bucket {
     int64_t id;               /* > 0 */
     double tau;               /* mean position of its queries */
     size_t first, queries;    /* its rows are order[first .. first + queries - 1] */
-    int64_t total;            /* queries that there are, where rows are some of them */
+    int64_t total;            /* number of queries, where rows are some of them */
     double tenths[QK_TENTHS]; /* of these in each tenth of the context */
 } qk__query_bucket;
 
@@ -21,7 +21,7 @@ typedef struct qk__query_bucket {
 typedef struct qk__totals {
     int64_t queries, keys;
     int64_t last_position; /* of a query */
-    size_t num_buckets; /* of queries, ascending; 0: not known of the buckets that rows have */
+    size_t num_buckets;    /* of queries, ascending; 0: not known for the buckets of the rows */
     const int64_t *bucket, *count;
     const double *mean_t; /* of their positions */
 } qk__totals;
@@ -32,12 +32,12 @@ typedef struct qk__query_grid {
     qk__query_bucket *bucket; /* [num] in ascending order of id */
     uint32_t *order;
     int64_t window;  /* 0 = full attention */
-    bool in_buckets; /* the window, else in tokens */
+    bool in_buckets; /* whether the window counts buckets; else tokens */
 } qk__query_grid;
 
-/* Of the queries that are not left out. With totals buckets have their numbers and mean positions from
- * there (tenths in the proportion of the rows), else totals is NULL. QK_ERR_INCONSISTENT where windows
- * differ, or rows and totals have other buckets. */
+/* From the queries that are not left out. With totals, buckets have their numbers and mean positions from there
+ * (tenths in proportion to the rows); else totals is NULL. QK_ERR_INCONSISTENT where windows differ, or rows and
+ * totals have different buckets. */
 QK_MUST_CHECK qk_status qk__query_grid_create(qk__query_grid **grid, const qk_block *queries,
                                               bool in_buckets, const qk__totals *totals,
                                               qk_error *err);

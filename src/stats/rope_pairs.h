@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rotary pairs: the complex numbers that RoPE turns, their means over rows before it, and
- * whether rows after it are what turning makes of them. */
+/* Rotary pairs: the complex numbers that RoPE turns, their means over rows before it, and whether turning these gives
+ * the rows after it. */
 #ifndef QK_STATS_ROPE_PAIRS_H
 #define QK_STATS_ROPE_PAIRS_H
 
@@ -10,7 +10,7 @@
 
 #include <qkscope/stats.h>
 
-/* Which coordinates of a vector turn together, and how fast; those from 2 pairs on do not. */
+/* Which coordinates of a vector turn together, and how fast; coordinates from 2 pairs on do not turn. */
 typedef struct qk__pairing {
     size_t pairs;
     bool interleaved;          /* 2j and 2j + 1, else j and j + pairs */
@@ -55,8 +55,8 @@ typedef struct qk__pair_means {
     double total;    /* mean of |x|^2 over all dimensions */
 } qk__pair_means;
 
-/* Over those from position `from` on. back: by which they are turned back, since they are rows after RoPE;
- * NULL: they are not. NaN without rows. */
+/* Means over the rows from position `from` on. back: how rows after RoPE are turned back; NULL: rows are from before
+ * RoPE. NaN without rows. */
 QK_MUST_CHECK qk_status qk__pair_means_of(const qk_block *rows, const qk__pairing *pairing,
                                           const qk__phasors *back, int64_t from,
                                           qk__pair_means *means, qk_error *err);
@@ -64,15 +64,15 @@ void qk__pair_means_free(qk__pair_means *means);
 
 /* ---- rotation --------------------------------------------------------------------------- */
 
-/* How far rows after RoPE are from rows before it that were turned. Each row may have a factor
- * on what is turned, and one on the rest: YaRN scales the first, some models scale queries. */
+/* How far rows after RoPE are from the turned rows before it. Each row may have a factor on what turns, and another on
+ * the rest: YaRN scales the first, some models scale queries. */
 typedef struct qk__turned {
     double deviation; /* largest difference in a coordinate, over the row's length after RoPE */
-    size_t row;       /* where */
-    double scale;     /* mean factor on what is turned, over rows that are not 0 there */
+    size_t row;       /* its row */
+    double scale;     /* mean factor on what turns, over rows that are not 0 there */
 } qk__turned;
 
-/* back: by the negative angles. */
+/* back: turns by the negative angles. */
 QK_MUST_CHECK qk_status qk__compare_turned(const qk_block *before, const qk_block *after,
                                            const qk__phasors *phasors, bool back,
                                            qk__turned *turned, qk_error *err);

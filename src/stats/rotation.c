@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The axes of the planar rotation model and all its numbers that follow from moments. */
+/* The axes of the planar rotation model and all numbers that follow from moments. */
 #include <qkscope/stats.h>
 
 #include <assert.h>
@@ -15,13 +15,13 @@
 #include "stats/project.h"
 #include "stats/rotation.h"
 
-/* What a fit needs at hand. */
+/* The state of a fit. */
 typedef struct fitting {
     const qk_moments *q, *k;
     qk_moments *pooled;
     size_t d;
     double total;    /* trace of the pooled moments */
-    double rounding; /* share of a total below which a variance is none */
+    double rounding; /* a smaller share of a total is no variance */
     double *matrix;  /* [d][d] scratch */
     double *vector;  /* [d] scratch */
     qk_rotation *r;
@@ -189,7 +189,7 @@ static qk_status set_b(fitting *f, qk_b_axis kind, qk_error *err)
         r->b = NULL;
         return QK_OK;
     }
-    /* What rounding left of a is small beside the unit vector b: once more is enough. */
+    /* The rest of a after one pass is small beside the unit vector b: a second pass is enough. */
     for (int pass = 0; pass < 2; pass++) {
         remove_part(r->b, r->a, f->d);
         divide(r->b, f->d, length(r->b, f->d));

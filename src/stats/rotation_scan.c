@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The second look at the rows: where each lies along a, and its angle in every plane. */
+/* The second reading of the rows: where each is along a, and its angle in every plane. */
 #include <qkscope/stats.h>
 
 #include <assert.h>
@@ -162,7 +162,7 @@ static double along(const double *x, const double *axis, size_t padded)
     return both[0] + both[1];
 }
 
-/* Angles of the rows in hand. */
+/* Sets the angles of the current rows. */
 static void set_angles(qk__rotation_scan *s)
 {
     const qk__turn_kernel *kernel = qk__best_turn_kernel();
@@ -175,7 +175,7 @@ static void set_angles(qk__rotation_scan *s)
     }
 }
 
-/* Keeps what is needed of the `count` rows in hand. */
+/* Keeps what is needed of the `count` current rows. */
 static void keep_rows(qk__rotation_scan *s, bool queries, const int64_t *t, size_t count)
 {
     size_t rows = all_rows(s), next = s->added[false] + s->added[true];
@@ -205,7 +205,7 @@ static qk_status check_room(const qk__rotation_scan *s, bool queries, size_t row
     return QK_OK;
 }
 
-/* Rows less their kind's mean, in hand, a few at a time. */
+/* Takes rows less their kind's mean, a few at a time. */
 qk_status qk__rotation_scan_add(qk__rotation_scan *scan, bool queries, const qk_block *rows,
                                 qk_error *err)
 {
@@ -237,7 +237,7 @@ typedef struct angle_line {
     double *change; /* [rows] from the row before, unwrapped */
 } angle_line;
 
-/* Of numbers with this sum; returns the sum of squares of what is left. */
+/* Subtracts the mean of numbers with this sum; returns the sum of squares of the rest. */
 static double subtract_mean(double *v, size_t n, double sum)
 {
     for (size_t i = 0; i < n; i++)

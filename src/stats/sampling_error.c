@@ -16,10 +16,10 @@
 enum {
     GROUPS = 16,
     LEAST = GROUPS / 2
-}; /* of so few keys that fewer are used, no spread is known */
+}; /* with so few keys that fewer are used, no spread is known */
 
-/* By a hash of its own. The rows that are here have the smallest values of the hash that they were chosen
- * by, so those are not evenly spread any more. */
+/* By another hash. The rows that are here have the smallest values of the hash that chose them, so those are no longer
+ * evenly spread. */
 static uint32_t group_of(int64_t example, int64_t position)
 {
     uint64_t z = (uint64_t)example * UINT64_C(0x9e3779b97f4a7c15) + (uint64_t)position;
@@ -47,8 +47,8 @@ static double error_of(const double values[GROUPS], const bool dealt[GROUPS], do
     return leaving >= LEAST ? sqrt(sum * (used - 1) / used * (1 - share_held)) : NAN;
 }
 
-/* Sets the group of each key: GROUPS, which is never left out, where all keys of its text and bucket are
- * here; and which groups have keys. Returns what share the chosen keys are of those that they were chosen from. */
+/* Sets the group of each key: GROUPS, which is never left out, where all keys of its text and bucket are here; and
+ * which groups have keys. Returns the chosen keys' share of the keys that they were chosen from. */
 static double deal(const qk_block *keys, const qk__key_index *index, const qk__totals *totals,
                    uint32_t *group, bool dealt[GROUPS + 1])
 {

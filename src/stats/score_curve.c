@@ -12,7 +12,7 @@
 #include "stats/row_order.h"
 #include "stats/block_rows.h"
 
-/* 2 bins for each power of two below QK__MAX_POSITION, and what lies behind the last. */
+/* 2 bins for each power of two below QK__MAX_POSITION, and one bin behind the last. */
 enum { MAX_BINS = 2 * 40 + 1 };
 
 int64_t qk__score_bin_first(size_t bin)
@@ -95,7 +95,7 @@ void qk__key_sums_free(qk__key_sums *sums)
 
 /* ---- pairs ------------------------------------------------------------------------------ */
 
-/* Sums over the pairs of one text in a bin: of all its windows. */
+/* Sums over the pairs of one text in a bin, over all its windows. */
 typedef struct text_bin {
     double score, distance;
     int64_t pairs;
@@ -110,7 +110,7 @@ typedef struct measuring {
     text_bin *texts; /* [num_texts][num_bins] */
     int64_t *ids;    /* [num_texts] of texts, in order */
     size_t num_texts;
-    double *query, *angles, *between; /* of the query at hand */
+    double *query, *angles, *between; /* of the current query */
 } measuring;
 
 /* Keys in [first, end) at position or before it: the end of their range. */
@@ -209,7 +209,7 @@ static void add_queries(measuring *m, const qk_block *queries, const int64_t *te
 
 /* ---- the curve -------------------------------------------------------------------------- */
 
-/* Of a mean over pairs of several texts, which differ: that of a ratio of sums. */
+/* The standard error of a mean over pairs of several texts, which differ: that of a ratio of sums. */
 static double standard_error(const text_bin *texts, size_t stride, size_t count, double mean,
                              double pairs)
 {

@@ -31,8 +31,8 @@ QK_MUST_CHECK qk_status qk__key_sums_init(qk__key_sums *sums, const qk_block *ke
                                           const qk__phasors *phasors, qk_error *err);
 void qk__key_sums_free(qk__key_sums *sums);
 
-/* What of a curve does not depend on means: bins with measured numbers, and for each the means
- * of cos and sin of frequency * distance. */
+/* The parts of a curve that do not depend on means: bins with measured numbers, and for each the means of cos and sin
+ * of frequency * distance. */
 typedef struct qk__score_curve {
     size_t num_bins;
     qk_score_bin *bins; /* predicted is 0 */
@@ -41,8 +41,8 @@ typedef struct qk__score_curve {
     size_t texts; /* with pairs */
 } qk__score_curve;
 
-/* Pairs of queries and keys of one example, keys not after the query, and within its window where
- * queries have windows. texts: of each query's example, over which errors are. */
+/* Pairs of queries and keys of one example: keys not after the query, and within its window where queries have
+ * windows. texts: of each query's example; errors are over texts. */
 QK_MUST_CHECK qk_status qk__score_curve_measure(const qk_block *queries, const int64_t *texts,
                                                 const qk__key_sums *keys,
                                                 const qk__phasors *phasors,
@@ -54,10 +54,9 @@ void qk__score_curve_free(qk__score_curve *curve);
 double qk__pair_score(const qk__pair_means *q, const qk__pair_means *k, size_t p,
                       const double *turns, size_t pairs);
 
-/* Fills the pairs and the curve's predicted numbers of `stages`, and what compares the two
- * curves. q, k: means before RoPE. factor: of RoPE on queries times that on keys. rest: product
- * of the means of what is not turned, a constant. stages->bins and ->pairs are there;
- * contributions: [num_bins][pairs] of scratch. */
+/* Sets the pairs and the curve's predicted numbers of `stages`, and the numbers that compare the two curves. q, k:
+ * means before RoPE. factor: of RoPE on queries times that on keys. rest: product of the means of the dimensions that
+ * do not turn, a constant. stages->bins and ->pairs are there; contributions: [num_bins][pairs] of scratch. */
 void qk__score_curve_predict(const qk__score_curve *curve, const qk__pairing *pairing,
                              const qk__pair_means *q, const qk__pair_means *k, double factor,
                              double rest, qk_head_stages *stages, double *contributions);

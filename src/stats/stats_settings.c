@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What PCA, rotation and plasticity may be asked for. */
+/* The settings of PCA, rotation and plasticity. */
 #include "stats/stats_settings.h"
 
 #include <qkscope/stats.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables of what the analyses may be asked for. */
+/* The tables of settings of the analyses. */
 #ifndef QK_STATS_STATS_SETTINGS_H
 #define QK_STATS_STATS_SETTINGS_H
 

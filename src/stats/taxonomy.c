@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The five kinds of heads. */
+/* The five categories of heads. */
 #include <qkscope/stats.h>
 
 #include <math.h>

@@ -18,7 +18,7 @@
 
 enum {
     QK_TEXT_GROUPS = 16,     /* limit of the groups that every head's sums are kept apart by */
-    QK_INTERVAL_GROUPS = 32, /* of those of confidence intervals, which refine these */
+    QK_INTERVAL_GROUPS = 32, /* of the groups of confidence intervals, which refine these */
     QK_COUNTED_TEXTS = (1 << 16) - 1,
 };
 
@@ -32,7 +32,7 @@ typedef struct qk__text_groups {
     uint32_t limit, count; /* groups: at most, and so far */
     uint64_t mask;         /* the bits of an id that tell its group */
     uint64_t label[QK_MOST_GROUPS + 1];
-    size_t num_texts; /* found so far; no more than QK_COUNTED_TEXTS are counted */
+    size_t num_texts; /* found so far; not counted beyond QK_COUNTED_TEXTS */
     size_t room;      /* of the table, a power of two */
     qk__known_text *known;
 } qk__text_groups;
@@ -41,13 +41,13 @@ typedef struct qk__text_groups {
 void qk__text_groups_start(qk__text_groups *groups, uint32_t limit);
 void qk__text_groups_free(qk__text_groups *groups);
 
-/* The group of a text. Where a new text makes groups join, *joined is set and move[g] tells
- * where what lay in group g now belongs; the others are left as they are. */
+/* The group of a text. Where a new text makes groups join, *joined is set and move[g] says where the contents of group
+ * g now belong; other groups stay. */
 QK_MUST_CHECK qk_status qk__text_groups_find(qk__text_groups *groups, int64_t id,
                                              uint32_t *group, bool *joined,
                                              uint32_t move[QK_MOST_GROUPS], qk_error *err);
 
-/* Finds the groups of all. */
+/* Finds the groups of all texts. */
 QK_MUST_CHECK qk_status qk__text_groups_add(qk__text_groups *groups, const int64_t *ids,
                                             size_t count, qk_error *err);
 
@@ -65,13 +65,13 @@ typedef struct qk__text_labels {
     uint64_t label[2 * QK_MOST_GROUPS];
 } qk__text_labels;
 
-/* The labels of a[num_a] (of a mask) and b[num_b], in the bits that leave no more than `limit`.
- * With one left there may be many texts, but nothing to leave out. */
+/* The labels of a[num_a] (of a mask) and b[num_b], in the most bits that leave no more than `limit`. With a single
+ * label there may be many texts, but nothing to leave out. */
 void qk__text_labels_unite(qk__text_labels *labels, const uint64_t *a, uint32_t num_a,
                            uint64_t mask_a, const uint64_t *b, uint32_t num_b, uint64_t mask_b,
                            uint32_t limit);
 
-/* Which of them an id, or a label with more bits, belongs to; labels->count: to none. */
+/* The label that an id, or a label with more bits, belongs to; labels->count: none. */
 uint32_t qk__text_labels_find(const qk__text_labels *labels, uint64_t id);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Groups of texts: what they do along an axis; and made of moments that were kept for each. */
+/* Groups of texts: their sums along an axis; and groups made from kept moments. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -107,7 +107,7 @@ static void add_part(const qk__text_moments *texts, const qk_moments *part, qk__
     }
 }
 
-/* Which of the groups has a label, which may be a new one. */
+/* The group of a label, which may be new. */
 static uint32_t group_of(qk__text_groups *groups, uint64_t label)
 {
     uint32_t g = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The moments of a head's rows apart by groups of texts, for repetitions that leave one out. */
+/* The moments of a head's rows by groups of texts, for repetitions without one group. */
 #ifndef QK_STATS_TEXT_PARTS_H
 #define QK_STATS_TEXT_PARTS_H
 
@@ -7,7 +7,7 @@
 
 #include "stats/text_groups.h"
 
-/* Of groups that have rows. An object of zeros may be freed. */
+/* Of groups with rows. An object of zeros may be freed. */
 typedef struct qk__text_parts {
     uint64_t mask; /* the bits of an id that tell its group */
     uint32_t count;
@@ -16,20 +16,20 @@ typedef struct qk__text_parts {
     qk_moments *part[QK_MOST_GROUPS];
 } qk__text_parts;
 
-/* Of the texts in sample->example, at most `limit` groups. On failure parts is empty. */
+/* By the texts in sample->example, at most `limit` groups. On failure parts is empty. */
 QK_MUST_CHECK qk_status qk__text_parts_of_rows(qk__text_parts *parts, const qk_block *sample,
                                                uint32_t limit, qk_error *err);
 
-/* The same by fewer bits: groups that these make one are merged. */
+/* The same by fewer bits: groups that become one are merged. */
 QK_MUST_CHECK qk_status qk__text_parts_join(qk__text_parts *joined, const qk__text_parts *parts,
                                             uint64_t mask, qk_error *err);
 void qk__text_parts_free(qk__text_parts *parts);
 
-/* That of a label; NULL: it has no rows. */
+/* The moments of a label; NULL: it has no rows. */
 const qk_moments *qk__text_parts_find(const qk__text_parts *parts, uint64_t label);
 uint64_t qk__text_parts_texts(const qk__text_parts *parts, uint64_t label);
 
-/* Which of the labels each row's text belongs to. */
+/* The label of each row's text. */
 QK_MUST_CHECK qk_status qk__text_labels_of_rows(const qk__text_labels *labels,
                                                 const qk_block *sample, uint32_t **group,
                                                 qk_error *err);

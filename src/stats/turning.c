@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frequencies of turning planes: the best of those that are known, or else of a Fourier
- * transform over the lattice of positions. */
+/* Frequencies of turning planes: the best of the known frequencies, or else of a Fourier transform over the lattice of
+ * positions. */
 #include "stats/turning.h"
 
 #include <math.h>
@@ -27,7 +27,7 @@ struct qk__turn_finder {
     uint32_t *slot_of_row;    /* [rows] */
     double *at;               /* [slots] places from the middle of the range */
     double *x[2], *y[2];      /* [slots] sums of unit vectors: of queries, of keys */
-    double *c, *s;            /* [slots] the wave in hand */
+    double *c, *s;            /* [slots] the current wave */
     size_t bins;              /* of the grid, a power of two; 0: there is none */
     double *re, *im, *length; /* [bins] */
     double *root_c, *root_s;  /* [bins / 2] of unity */
@@ -135,7 +135,7 @@ static void add_up(qk__turn_finder *f, const double *angle)
     }
 }
 
-/* The sums turned back by omega, and by -omega. */
+/* Considers the sums turned back by omega, and by -omega. */
 static void consider(qk__turn_finder *f, double omega, qk__turning *best)
 {
     double re[2][2], im[2][2], rows = (double)f->positions->rows;
@@ -167,8 +167,8 @@ static void consider(qk__turn_finder *f, double omega, qk__turning *best)
 
 /* ---- the grid --------------------------------------------------------------------------- */
 
-/* Of n numbers from a on: decimation in frequency, in place, each half to its end, so that it stays
- * in the cache. Bin i is left at reversed(i). */
+/* Transforms n numbers from a on: decimation in frequency, in place, each half to its end, so that it stays in the
+ * cache. Bin i is left at reversed(i). */
 static void transform(qk__turn_finder *f, size_t a, size_t n)
 {
     double *re = f->re + a, *im = f->im + a;

@@ -15,13 +15,13 @@ typedef struct qk__turning {
     double omega;            /* radians per token, of either sign */
     double resultant;        /* 0..1 */
     double phase_q, phase_k; /* radians, at the middle of the positions */
-    bool known;              /* omega is one of the frequencies given */
+    bool known;              /* omega is one of the given frequencies */
 } qk__turning;
 
 typedef struct qk__turn_finder qk__turn_finder;
 
-/* Of the rows behind `positions` the first n_q are queries, the others keys. Positions and
- * frequencies must outlive the finder. */
+/* The first n_q of the rows behind `positions` are queries, the others keys. Positions and frequencies must outlive
+ * the finder. */
 QK_MUST_CHECK qk_status qk__turn_finder_create(qk__turn_finder **finder,
                                                const qk__positions *positions, size_t n_q,
                                                const double *frequencies, size_t count,

@@ -17,8 +17,8 @@
 
 typedef struct qk__manifest {
     json_t *root; /* NULL: no manifest, or a foreign one */
-    json_t *
-        runs; /* array, oldest first; belongs to root. NULL: a study's manifest, or not known */
+    /* array, oldest first; belongs to root. NULL: a study's manifest, or not known */
+    json_t *runs;
     bool is_study, is_comparison;
     bool complete; /* false only where the manifest says so */
     bool broken;   /* a file of that name is no JSON or too long, and nothing is known */
