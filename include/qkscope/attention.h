@@ -48,7 +48,6 @@ typedef enum qk_attention_sum {
     QK_ATTENTION_FAR_VISIBLE,  /* w ln n */
     QK_ATTENTION_FAR_ENTROPY,  /* w times the entropy of the a_j / w */
     QK_ATTENTION_FAR_DISTANCE, /* sum of a_j D */
-    QK_ATTENTION_FAR_KEYS,     /* w sum over b of m_b ln n_b */
     QK_ATTENTION_FAR_BINS,     /* w m_b */
     /* w in the bin of the largest distance that is seen */
     QK_ATTENTION_LAST_BINS = QK_ATTENTION_FAR_BINS + QK_DISTANCE_BINS,
@@ -84,7 +83,7 @@ typedef enum qk_attention_number {
     QK_HEAD_FAR_INFORMATION,
     /* The smallest window of 1, 2, 4, 8, ... keys, including the row's own, that holds QK_WINDOW_SHARE of it */
     QK_HEAD_WINDOW_99,
-    /* The part of that information that the mean profile over distance of the other groups of texts has. NaN
+    /* Part of that information which a profile over distance has, fitted to the other groups of texts. NaN
      * with fewer than two groups, or less than 0.05 nats of information. */
     QK_HEAD_DISTANCE_SHARE,
     /* duplicate_mass, induction_mass less what uniform attention would give */

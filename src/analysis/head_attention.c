@@ -118,8 +118,6 @@ qk_status qk__analyse_attention(qk__run *run, int worker, qk_head_results *head,
     if (status == QK_OK)
         count_texts(run, attention);
     if (status == QK_OK)
-        status = qk__attention_profile(&sums, attention, err);
-    if (status == QK_OK)
         status = predict(run, head, queries, k, scale, attention, err);
     qk__attention_head_clear(&sums);
     if (status != QK_OK)

@@ -167,16 +167,8 @@ static void add_far(const row *r)
     r->sums[QK_ATTENTION_FAR_ENTROPY] += ln2 * (w * log2(w * r->total) - logs);
     r->sums[QK_ATTENTION_FAR_DISTANCE] += weight(r, QK_TALLY_DISTANCE);
     r->sums[QK_ATTENTION_LAST_BINS + last] += w;
-    /* The last bin is seen in part, of each other there are a power of two. */
-    double m = weight(r, QK_TALLY_BINS + (size_t)last);
-    double far_keys = m * r->text->logs[keys - least_distance(last)];
-    r->sums[QK_ATTENTION_FAR_BINS + last] += m;
-    for (int bin = 0; bin < last; bin++) {
-        m = weight(r, QK_TALLY_BINS + (size_t)bin);
-        r->sums[QK_ATTENTION_FAR_BINS + bin] += m;
-        far_keys += m * (bin > 0 ? bin - 1 : 0) * ln2;
-    }
-    r->sums[QK_ATTENTION_FAR_KEYS] += far_keys;
+    for (int bin = 0; bin <= last; bin++)
+        r->sums[QK_ATTENTION_FAR_BINS + bin] += weight(r, QK_TALLY_BINS + (size_t)bin);
 }
 
 void qk__tally_add_rows(const qk__tally_text *text, size_t query_panel,

@@ -8,8 +8,8 @@
 #include "base/error.h"
 #include "state/layer_view.h"
 
-/* Files of older programs have sums that nobody reads any more: those of a_j^2 and of rows with tokens, and where the
- * largest weight of a row stands. */
+/* Files of older programs have sums that nobody reads any more: those of a_j^2, of rows with tokens and of m_b ln n_b, and
+ * where the largest weight of a row stands. */
 enum { OLD_SUMS = 102 };
 
 /* Where a file of so many sums has one. */
@@ -19,7 +19,7 @@ static size_t place_of(size_t sum, size_t sums)
         return sum;
     if (sum >= QK_ATTENTION_LOGIT)
         return sum + OLD_SUMS - QK_ATTENTION_SUMS;
-    return sum + (sum == QK_ATTENTION_VISIBLE ? 1 : 3);
+    return sum + (sum == QK_ATTENTION_VISIBLE ? 1 : sum < QK_ATTENTION_FAR_BINS ? 3 : 4);
 }
 
 static const qk__layer_view *view_of(const qk__layer_file *file)

@@ -9,12 +9,15 @@
 #include <qkscope/analysis.h>
 
 #include "base/error.h"
+#include "stats/attention_profile.h"
+#include "stats/distance_share.h"
 #include "stats/jackknife.h"
 #include "stats/student.h"
 
 /* With less information (nats) its parts are rounding and chance. */
 static const double LEAST_INFORMATION = 0.05;
 enum { BINS = QK_DISTANCE_BINS, NEAR = 4, FAR = 7 }; /* first bins beyond distances 7, 63 */
+enum { LAST_BINS_END = QK_ATTENTION_LAST_BINS + BINS };
 
 void qk__attention_add(double *to, const double *more)
 {
@@ -102,6 +105,8 @@ enum { NONE = QK_MOST_GROUPS };
 typedef struct groups {
     const double *sums[QK_MOST_GROUPS];
     uint32_t count;
+    qk__far_rows rows;
+    double profile[BINS]; /* of all groups: where the search for those of fewer begins */
 } groups;
 
 /* Adds the sums of all groups but two, each of which may be NONE. */
@@ -116,24 +121,7 @@ static void add_groups(const groups *all, uint32_t out, uint32_t other, int firs
                 sums[i] += all->sums[g][i];
 }
 
-/* The sum over a group's rows of w times their cross-entropy, in nats, under a profile p over distance. A row has p
- * over the part of it that the row sees, and the n keys of a bin share the bin. A bin that only this group reaches has
- * the p of the bin before. */
-static double cross_entropy(const double *of, double *p)
-{
-    const double *mass = of + QK_ATTENTION_FAR_BINS, *last = of + QK_ATTENTION_LAST_BINS;
-    double seen = 0, sum = of[QK_ATTENTION_FAR_KEYS];
-    for (int b = 0; b < BINS; b++) {
-        if (mass[b] > 0 && p[b] == 0 && b > 0)
-            p[b] = p[b - 1];
-        seen += p[b];
-        sum -= mass[b] > 0 ? mass[b] * log(p[b]) : 0;
-        sum += last[b] > 0 ? last[b] * log(seen) : 0;
-    }
-    return sum;
-}
-
-/* The part of the information of all groups but `out` that the other groups' profiles have. NaN with fewer than two. */
+/* Of the groups but `out`, each told by the others. NaN where there are not two. */
 static double find_distance_share(const groups *all, uint32_t out)
 {
     double rest[QK_ATTENTION_SUMS], cross = 0;
@@ -142,13 +130,26 @@ static double find_distance_share(const groups *all, uint32_t out)
     for (uint32_t g = 0; g < all->count; g++) {
         if (g == out)
             continue;
-        add_groups(all, out, g, QK_ATTENTION_FAR_BINS, QK_ATTENTION_LAST_BINS, rest);
-        cross += cross_entropy(all->sums[g], rest + QK_ATTENTION_FAR_BINS);
+        double profile[BINS];
+        add_groups(all, out, g, QK_ATTENTION_FAR_BINS, LAST_BINS_END, rest);
+        memcpy(profile, all->profile, sizeof profile);
+        qk__distance_fit(&all->rows, rest, profile);
+        cross += qk__distance_cross_entropy(&all->rows, all->sums[g], profile);
     }
     add_groups(all, out, NONE, 0, QK_ATTENTION_FAR_BINS, rest);
     double share = (rest[QK_ATTENTION_FAR_VISIBLE] - cross) /
                    (rest[QK_ATTENTION_FAR_VISIBLE] - rest[QK_ATTENTION_FAR_ENTROPY]);
     return isfinite(share) ? share : NAN;
+}
+
+static void prepare_distance_share(groups *all, const qk_attention *numbers)
+{
+    double sums[QK_ATTENTION_SUMS], window = (double)numbers->window;
+    double reach = (double)qk__attention_reach(numbers);
+    const bool windowed = window > 0 && reach >= window;
+    all->rows = qk__far_rows_up_to(windowed ? window : reach > 0 ? reach : INFINITY, windowed);
+    add_groups(all, NONE, NONE, 0, QK_ATTENTION_SUMS, sums);
+    qk__distance_fit(&all->rows, sums, all->profile);
 }
 
 static void find_numbers(const groups *all, uint32_t out, double value[QK_NUM_HEAD_NUMBERS])
@@ -289,6 +290,8 @@ qk_status qk__attention_numbers(const qk__attention_head *head, double level,
         numbers->logit_max = fmax(numbers->logit_max, sums[QK_ATTENTION_LOGIT_MAX]);
     }
     numbers->groups = all.count;
+    QK_TRY(qk__attention_profile(head, numbers, err));
+    prepare_distance_share(&all, numbers);
     find_numbers(&all, NONE, numbers->value);
     if (!(numbers->value[QK_HEAD_FAR_INFORMATION] >= LEAST_INFORMATION))
         numbers->value[QK_HEAD_DISTANCE_SHARE] = NAN;

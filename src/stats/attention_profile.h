@@ -4,7 +4,7 @@
 #ifndef QK_STATS_ATTENTION_PROFILE_H
 #define QK_STATS_ATTENTION_PROFILE_H
 
-#include "stats/attention_numbers.h"
+#include "stats/attention_sums.h"
 #include "stats/rope_pairs.h"
 
 /* Fills the profile of `numbers`, which have none. Row buckets without far rows have no cells. */

@@ -74,7 +74,6 @@ static void add_far(const row *r, double *sums)
 {
     int64_t low = r->low > QK_SINK_KEYS ? r->low : QK_SINK_KEYS;
     double weight = 0, entropy = 0, distance = 0, bins[QK_DISTANCE_BINS] = {0};
-    int64_t keys[QK_DISTANCE_BINS] = {0};
     if (r->i < QK_FAR_POSITION)
         return;
     for (int64_t d = 0, bin = 0; d <= r->i - low; d++) {
@@ -84,7 +83,6 @@ static void add_far(const row *r, double *sums)
         entropy -= a * r->ln[r->i - d];
         distance += a * (double)d;
         bins[bin] += a;
-        keys[bin]++;
     }
     sums[QK_ATTENTION_FAR_ROWS]++;
     sums[QK_ATTENTION_FAR] += weight;
@@ -93,10 +91,7 @@ static void add_far(const row *r, double *sums)
     sums[QK_ATTENTION_FAR_DISTANCE] += distance;
     sums[QK_ATTENTION_LAST_BINS + qk_distance_bin(r->i - low)] += weight;
     for (int b = 0; b < QK_DISTANCE_BINS; b++)
-        if (keys[b] > 0) {
-            sums[QK_ATTENTION_FAR_BINS + b] += bins[b];
-            sums[QK_ATTENTION_FAR_KEYS] += bins[b] * log((double)keys[b]);
-        }
+        sums[QK_ATTENTION_FAR_BINS + b] += bins[b];
 }
 
 qk_status qk__attention_add_text(const qk__attention_text *text, double *sums, qk_error *err)

@@ -2,6 +2,7 @@
 """Numbers of a head from its attention rows, written from docs/behaviour.md#attention."""
 import numpy as np
 from attention_rows import SHIFT, attention, bin_of, entropy, far_keys, joined, sums_of_text
+from scipy.optimize import minimize
 
 SHARES = ["sink_mass", "self_mass", "previous_mass", "no_key_mass", "near_mass", "far_mass", "duplicate_mass",
           "duplicate_uniform", "induction_mass", "induction_uniform"]
@@ -36,16 +37,59 @@ def mean(values):
     return np.mean(values) if len(values) else np.nan
 
 
-def distance_share(texts):
-    """Decision 4: rows from 8 on, keys from 4 on, renormalised, weighted by what lies there."""
-    rows = []
+def first_of(b):
+    """The keys of a row before those of bin b."""
+    return 2 ** (b - 1) if b else 0
+
+
+def spread(b, most):
+    """The numbers of keys of rows whose farthest key is in bin b, as the definition spreads them."""
+    return np.arange(first_of(b) + 1, min(2 * first_of(b) or 1, most) + 1, dtype=float)
+
+
+class Lengths:
+    """The rows with each last bin, `last` of them, as the definition spreads them: numbers of keys, how many rows, keys of bins."""
+
+    def __init__(self, last, most):
+        numbers = [spread(b, most) for b in np.flatnonzero(last)]
+        self.numbers = np.concatenate(numbers)
+        self.rows = np.concatenate([np.full(len(n), last[b] / len(n)) for n, b in zip(numbers, np.flatnonzero(last), strict=True)])
+        self.keys = np.array([np.clip(self.numbers - first_of(c), 0, first_of(c) or 1) for c in range(22)])
+
+    def logarithm(self, v):
+        """The sum of ln(Z(n) / n), and its derivatives by ln v."""
+        z = v @ self.keys
+        return (self.rows * np.log(z / self.numbers)).sum(), self.keys @ (self.rows / z) * v
+
+
+def fit(mass, last, most):
+    """The weights of the largest likelihood, by a search in their logarithms."""
+    used, lengths = mass > 0, Lengths(last, most)
+
+    def loss(logs):
+        v = np.zeros(22)
+        v[used] = np.exp(logs)
+        value, slope = lengths.logarithm(v)
+        return (value - mass[used] @ logs) / mass.sum(), (slope - mass)[used] / mass.sum()
+
+    v = np.zeros(22)
+    v[used] = np.exp(minimize(loss, np.zeros(used.sum()), jac=True, method="BFGS", options={"gtol": 1e-9}).x)
+    return v
+
+
+def far_rows(texts):
+    """Rows from 8 on, keys from 4 on: number of the text, weight, scaled attention, bins of distances."""
     for g, text in enumerate(texts):
         for i in range(8, len(text.a)):
             keys = far_keys(i, text.window)
             far = text.a[i, keys]
-            w = far.sum()
-            bins = np.array([bin_of(i - j) for j in keys])
-            rows.append((g, w, far / w, bins))
+            if far.sum() > 0:
+                yield g, far.sum(), far / far.sum(), np.array([bin_of(i - j) for j in keys])
+
+
+def distance_share(texts, most=10**6):
+    """What the profile over distance of the other texts says of a text. most: keys that a row sees."""
+    rows = list(far_rows(texts))
     if not rows:
         return np.nan, np.nan, np.nan
     total = sum(w for _, w, _, _ in rows)
@@ -55,23 +99,38 @@ def distance_share(texts):
                    for text in texts for i in range(8, len(text.a))) / total
     if len(texts) < 2:
         return np.nan, u - h, distance
-    cross = 0
-    for g in range(len(texts)):
-        p = np.zeros(22)
-        for other, w, m, bins in rows:
-            if other != g:
-                np.add.at(p, bins, w * m)
-        own = [row for row in rows if row[0] == g]
-        reached = {b for _, _, _, bins in own for b in bins}
-        for b in sorted(reached):
-            if p[b] == 0 and b > 0:
-                p[b] = p[b - 1]
-        for _, w, m, bins in own:
-            seen = np.unique(bins)
-            whole = p[seen].sum()
-            for b in seen:
-                cross -= w * m[bins == b].sum() * np.log(p[b] / whole / (bins == b).sum())
+    mass, last = np.zeros((2, len(texts), 22))
+    for g, w, m, bins in rows:
+        np.add.at(mass[g], bins, w * m)
+        last[g, bins.max()] += w
+    cross = u * total
+    for g in np.flatnonzero(mass.sum(1)):
+        v = fit(mass.sum(0) - mass[g], last.sum(0) - last[g], most)
+        for b in np.flatnonzero(mass[g]):
+            v[b] = v[b - 1] if v[b] == 0 and b > 0 else v[b]
+        used = mass[g] > 0
+        cross -= (mass[g][used] * np.log(v[used])).sum()
+        cross += Lengths(last[g], most).logarithm(v)[0]
     return (u - cross / total) / (u - h) if u != h else np.nan, u - h, distance
+
+
+def distance_share_of_rows(texts):
+    """The same with the number of keys of each row as it is."""
+    rows = list(far_rows(texts))
+    text, w = np.array([g for g, *_ in rows]), np.array([w for _, w, *_ in rows])
+    m = np.array([np.bincount(bins, m, 22) for *_, m, bins in rows])
+    n = np.array([np.bincount(bins, minlength=22) for *_, bins in rows], float)
+    h = (w * [entropy(m) for _, _, m, _ in rows]).sum()
+    u = (w * np.log(n.sum(1))).sum()
+    cross = 0
+    for g in np.unique(text):
+        v, rest = np.ones(22), text != g
+        for _ in range(300):
+            weights = (w[rest] / (n[rest] @ v)) @ n[rest]
+            v = np.divide(w[rest] @ m[rest], weights, out=np.zeros(22), where=weights > 0)
+        used = w[~rest] @ m[~rest] > 0
+        cross += (w[~rest] * np.log(n[~rest] @ v)).sum() - ((w[~rest] @ m[~rest])[used] * np.log(v[used])).sum()
+    return (u - cross) / (u - h)
 
 
 WINDOWS = 2.0 ** np.arange(21)
@@ -93,8 +152,8 @@ def window_of(shares):
     return enough[0] if len(enough) else np.nan
 
 
-def expected(texts):
-    """The numbers of texts from their rows."""
+def expected(texts, most=10**6):
+    """The numbers of texts from their rows. most: keys from 4 on that a row sees."""
     rows = [(text, i, text.a[i]) for text in texts for i in range(len(text.a))]
     low = [max(0, i - text.window + 1) if text.window else 0 for text, i, _ in rows]
     e = {"sink_mass": mean([a[0] for _, _, a in rows]),
@@ -119,5 +178,5 @@ def expected(texts):
         e[name + "_mass"], e[name + "_uniform"] = mean(mass), mean(uniform)
         e[name + "_excess"] = e[name + "_mass"] - e[name + "_uniform"]
     e["window_99"] = window_of(window_shares(texts))
-    e["distance_share"], e["far_information"], e["mean_distance"] = distance_share(texts)
+    e["distance_share"], e["far_information"], e["mean_distance"] = distance_share(texts, most)
     return e

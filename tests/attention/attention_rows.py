@@ -5,7 +5,7 @@ import numpy as np
 BINS = 22
 NAMES = ["rows", "sink", "first", "self", "previous", "no_key", "entropy", "visible",
          "duplicate_rows", "duplicate", "duplicate_uniform", "induction_rows", "induction", "induction_uniform",
-         "far_rows", "far", "far_visible", "far_entropy", "far_distance", "far_keys"]
+         "far_rows", "far", "far_visible", "far_entropy", "far_distance"]
 AT = {name: i for i, name in enumerate(NAMES)}
 FAR_BINS = len(NAMES)
 LAST_BINS = FAR_BINS + BINS
@@ -79,9 +79,7 @@ def sums_of_row(a, i, tokens=None, window=0, scores=None):
             put("far_distance", (far * (i - keys)).sum())
             bins = np.array([bin_of(i - j) for j in keys])
             for b in np.unique(bins):
-                mass = far[bins == b].sum()
-                s[FAR_BINS + b] = mass
-                s[AT["far_keys"]] += mass * np.log((bins == b).sum())
+                s[FAR_BINS + b] = far[bins == b].sum()
             s[LAST_BINS + bins.max()] = w
     return s
 

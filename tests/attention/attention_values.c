@@ -29,10 +29,8 @@ static void print_numbers(const qk_attention *a)
 }
 
 /* The profile, and what scores of slope * distance make of it. */
-static qk_status print_profile(const qk__attention_head *head, double slope, qk_attention *a,
-                               qk_error *err)
+static void print_profile(double slope, qk_attention *a)
 {
-    QK_TRY(qk__attention_profile(head, a, err));
     size_t reach = qk__attention_reach(a);
     double *scores = calloc(reach + 1, sizeof *scores);
     for (size_t d = 0; scores && d < reach; d++)
@@ -45,7 +43,6 @@ static qk_status print_profile(const qk__attention_head *head, double slope, qk_
                c->distance_first, c->distance_last, c->mass, c->uniform, c->predicted_means,
                c->rest);
     free(a->profile);
-    return QK_OK;
 }
 
 static int print_numbers_of_sums(void)
@@ -65,7 +62,7 @@ static int print_numbers_of_sums(void)
     qk_status status = qk__attention_numbers(&head, level, &numbers, &err);
     if (status == QK_OK) {
         print_numbers(&numbers);
-        status = print_profile(&head, slope, &numbers, &err);
+        print_profile(slope, &numbers);
     }
     if (status != QK_OK)
         printf("%s\n", err.message);

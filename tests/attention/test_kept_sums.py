@@ -6,7 +6,7 @@ import shutil
 import numpy as np
 import pytest
 from attention_oracle import NUMBERS, Text, expected
-from attention_rows import BINS, LOGIT, SHIFT, SUMS, bin_of, sums_of_text
+from attention_rows import BINS, FAR_BINS, LOGIT, SHIFT, SUMS, bin_of, sums_of_text
 from conftest import ROOT
 from safetensors import safe_open
 from safetensors.numpy import save_file
@@ -73,14 +73,16 @@ def test_numbers_of_kept_sums(qkscope, capture, texts, tmp_path):
     assert len(heads) == LAYERS * HEADS
     for head in heads:
         own = texts[int(head["layer"])][int(head["q_head"])]
-        want = expected(own)
+        want = expected(own, max(LENGTHS) - 4)
         for name in NUMBERS:
             if name.endswith("_excess"):
                 continue
             found = float(head[name]) if head[name] else np.nan
             if name == "distance_share" and want["far_information"] < 0.05:
                 want[name] = np.nan
-            np.testing.assert_allclose(found, want[name], rtol=1e-9, atol=1e-9, err_msg=name)
+            # Of texts of several lengths the numbers of keys are not spread evenly up to the most.
+            least = 5e-3 if name == "distance_share" else 1e-9
+            np.testing.assert_allclose(found, want[name], rtol=least, atol=least, err_msg=name)
         assert float(head["logit_max"]) == pytest.approx(max(np.log(text.a.max()) for text in own) + SHIFT, rel=1e-12)
         assert (int(head["texts"]), int(head["rows"])) == (len(LENGTHS), sum(LENGTHS))
         kind = KINDS[int(head["layer"])][int(head["q_head"])]
@@ -137,14 +139,14 @@ def test_what_is_damaged(qkscope, capture, tmp_path):
 
 
 def test_sums_of_older_programs(qkscope, capture, tmp_path):
-    """Files of 102 sums, those of squares, of rows with tokens and of the largest weight among them: the same numbers."""
+    """Files of 102 sums, those of squares, of rows with tokens, of keys in bins and of the largest weight among them: the same numbers."""
     old = shutil.copytree(capture, tmp_path / "old")
     for file in (old / "attention").iterdir():
         with safe_open(file, "np") as opened:
             facts = {name: value for name, value in opened.metadata().items() if name != "xxh3_128"}
             arrays = {name: opened.get_tensor(name) for name in opened.keys()}
         for name in ("q.mean", "q.bucket_mean"):
-            arrays[name] = np.insert(arrays[name], [7, *[8] * 2, *[LOGIT] * 33], 0.5, axis=-1)
+            arrays[name] = np.insert(arrays[name], [7, *[8] * 2, FAR_BINS, *[LOGIT] * 33], 0.5, axis=-1)
             assert arrays[name].shape[-1] == 102
         save_file(arrays, file, facts)
     for name in ("capture", "old"):

@@ -6,8 +6,8 @@ import subprocess
 
 import numpy as np
 import pytest
-from attention_oracle import NUMBERS, SHARES, Text, expected, window_of, window_shares
-from attention_rows import AT, FAR_BINS, SUMS, bin_of, far_keys, sums_of_text
+from attention_oracle import NUMBERS, SHARES, Text, distance_share_of_rows, expected, window_of, window_shares
+from attention_rows import AT, FAR_BINS, SUMS, bin_of, far_keys, joined, sums_of_text
 from scipy import stats
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -16,6 +16,9 @@ HEADS = ["sink", "previous-token", "local", "induction", "duplicate-token", "uni
 RULES = {"sink": ("sink_mass", 0.3, 1), "previous-token": ("previous_mass", 0.4, 1), "local": ("near_mass", 0.5, 1),
          "induction": ("induction_excess", 0.3, 1), "duplicate-token": ("duplicate_excess", 0.3, 1),
          "uniform": ("information", 0.1, -1)}
+
+
+SPREAD = 2e-4  # of distance_share: three lengths of rows stand for all of them
 
 
 def ask(groups, level=0.95, buckets=(), slope=0.0):
@@ -39,7 +42,8 @@ def ask(groups, level=0.95, buckets=(), slope=0.0):
 
 def compare(found, want, tolerance=1e-9):
     for name in NUMBERS:
-        np.testing.assert_allclose(found[name], want[name], rtol=tolerance, atol=tolerance, err_msg=name)
+        least = max(tolerance, SPREAD) if name == "distance_share" else tolerance
+        np.testing.assert_allclose(found[name], want[name], rtol=least, atol=least, err_msg=name)
 
 
 @pytest.mark.parametrize("kind", ["any", "previous", "sink"])
@@ -76,7 +80,8 @@ def test_intervals_and_names(kind):
         ends = full[name] + np.array([-1, 1]) * error * stats.t.ppf(0.95, 8)
         if name in SHARES:
             ends = np.clip(ends, 0, 1)
-        np.testing.assert_allclose(found["ends"][name], ends, rtol=1e-8, atol=1e-9, err_msg=name)
+        least = SPREAD if name == "distance_share" else 1e-9
+        np.testing.assert_allclose(found["ends"][name], ends, rtol=1e-8, atol=least, err_msg=name)
     names = []
     for head, (name, threshold, side) in RULES.items():
         values = np.array([w[name] for w in without])
@@ -89,6 +94,37 @@ def test_intervals_and_names(kind):
     assert {"previous": "previous-token", "any": None}.get(kind, kind) in [*names, None]
 
 
+LONG = 200
+BACK = np.arange(LONG)[:, None] - np.arange(LONG)[None]
+SCORES = {"content": lambda rng: 0 * BACK + rng.normal(size=(1, LONG)),
+          "diffuse content": lambda rng: 0.4 * rng.normal(size=(LONG, LONG)),
+          "near": lambda rng: -0.5 * BACK,
+          "slowly nearer": lambda rng: -0.02 * BACK,
+          "far": lambda rng: 0.02 * BACK,
+          "waves": lambda rng: 3 * np.cos(0.01 * BACK),
+          "power": lambda rng: -1.5 * np.log1p(np.abs(BACK)),
+          "both": lambda rng: -0.02 * BACK + rng.normal(size=(LONG, LONG))}
+ANSWERS = {"content": (-0.01, 0.01), "diffuse content": (-0.01, 0.01), "near": (0.95, 1), "slowly nearer": (0.9, 1), "far": (0.75, 1),
+           "waves": (0.7, 1), "power": (0.95, 1), "both": (0.2, 0.5)}
+
+
+@pytest.mark.cases(4)
+@pytest.mark.parametrize("kind", SCORES)
+def test_what_distance_share_answers(kind):
+    """0 where scores do not depend on distance; near 1 where they depend on nothing else: keys of a bin have one weight,
+    so slow changes over far bins cost a part. Beside it the number from each row's own count of keys."""
+    rng = np.random.default_rng(7)
+    texts = [Text(rng, LONG) for _ in range(4)]
+    for text in texts:
+        z = np.where(BACK >= 0, SCORES[kind](rng), -np.inf)
+        text.a = np.exp(z - z.max(1, keepdims=True))
+        text.a /= text.a.sum(1, keepdims=True)
+    sums = np.array([sums_of_text(text.a, text.tokens) for text in texts])
+    found = ask([joined(own) for own in sums], buckets=list(enumerate(sums.sum(0))))["value"]["distance_share"]
+    assert ANSWERS[kind][0] <= found <= ANSWERS[kind][1]
+    assert abs(found - distance_share_of_rows(texts)) < 0.006
+
+
 @pytest.mark.parametrize("lengths", [(20, 24, 30, 36, 40, 46, 50, 56, 60, 64, 68, 72), (20, 22, 24, 26, 28, 30, 32, 34, 150)])
 def test_texts_of_unequal_length(lengths):
     """As many degrees of freedom as texts that count; below eight of them no name."""
@@ -96,7 +132,7 @@ def test_texts_of_unequal_length(lengths):
     texts = [Text(rng, n, kind="sink") for n in lengths]
     found = ask([text.sums for text in texts], 0.9)
     effective = sum(lengths) ** 2 / sum(n ** 2 for n in lengths)
-    values = np.array([expected(texts[:g] + texts[g + 1:])["sink_mass"] for g in range(len(texts))])
+    values = np.array([np.concatenate([t.a[:, 0] for t in texts[:g] + texts[g + 1:]]).mean() for g in range(len(texts))])
     error = np.sqrt((len(texts) - 1) / len(texts) * ((values - values.mean()) ** 2).sum())
     reach = error * stats.t.ppf(0.95, effective - 1)
     np.testing.assert_allclose(found["ends"]["sink_mass"], found["value"]["sink_mass"] + np.array([-reach, reach]), rtol=1e-8)

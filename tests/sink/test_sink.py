@@ -227,9 +227,9 @@ def check_attention(folder, texts, groups):
 
 
 def row_value(text, layer, head, number):
-    """What the feeder makes of 66 sums: those of a vector, over and over."""
+    """What the feeder makes of 65 sums: those of a vector, over and over."""
     vector = vectors_at(text, layer, head, number)
-    return np.tile(vector, 9)[:66]
+    return np.tile(vector, 9)[:65]
 
 
 def test_attention_is_summed_beside_moments(whole):

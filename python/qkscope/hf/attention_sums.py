@@ -147,11 +147,9 @@ def _vectors(sums: _Sums, rows: _Rows, sink: Any, wide: Any) -> Any:
     bins = bins * is_far[..., None]
     w = bins.sum(-1)
     farthest = (rows.i - rows.far_low).clamp(min=0)
-    edges = torch.maximum(rows.ends, rows.far_low[..., None])
-    counts = (edges[..., :-1] - edges[..., 1:]).clamp(min=1).to(wide)[:, None]
     for name, value in (("ROWS", is_far), ("", w), ("VISIBLE", w * (farthest + 1)[:, None].to(wide).log()),
                         ("ENTROPY", w * lse - (scores - first_scores) * is_far + torch.xlogy(w, w)),
-                        ("DISTANCE", distance * is_far - (rows.last - i) * w), ("KEYS", (bins * counts.log()).sum(-1))):
+                        ("DISTANCE", distance * is_far - (rows.last - i) * w)):
         x[..., getattr(lib, ("QK_ATTENTION_FAR_" + name).rstrip("_"))] = value
     x[..., lib.QK_ATTENTION_FAR_BINS:lib.QK_ATTENTION_FAR_BINS + rows.bins] = bins
     at = (lib.QK_ATTENTION_LAST_BINS + bin_of(farthest))[:, None].expand(w.shape)
