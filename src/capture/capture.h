@@ -105,6 +105,7 @@ const qk__file_print *qk__rows_file_print(const qk_rows *rows, size_t i);
  * whoever takes them before the reader is closed or turns to another head frees them. */
 enum { QK__TOKEN_STRINGS = 1 << 9 };
 const int64_t *qk__rows_tokens(const qk_rows *rows);
+const char *qk__rows_token_text(const qk_rows *rows, int64_t number);
 qk__token_strings qk__rows_take_strings(qk_rows *rows);
 
 /* The number of missing heads, whose first few names go into text; lists (NULL or empty = all) limit it to these

@@ -489,6 +489,11 @@ const int64_t *qk__rows_tokens(const qk_rows *rows)
     return qk__wants_column(&rows->files, QK__TOKEN) ? rows->ints[QK__TOKEN] : NULL;
 }
 
+const char *qk__rows_token_text(const qk_rows *rows, int64_t number)
+{
+    return qk__token_text(&rows->strings, (size_t)number);
+}
+
 qk__token_strings qk__rows_take_strings(qk_rows *rows)
 {
     qk__token_strings taken = rows->strings;

@@ -104,6 +104,12 @@ static qk_status number_of(qk__token_strings *strings, qk__bytes string, int64_t
     return add_cleaned(strings, string, number, err);
 }
 
+qk_status qk__token_strings_add(qk__token_strings *strings, const char *text, int64_t *number,
+                                qk_error *err)
+{
+    return add(strings, (qk__bytes){(const uint8_t *)text, strlen(text)}, number, err);
+}
+
 qk_status qk__token_strings_read(qk__token_strings *strings, qk__cursor *cursor,
                                  int64_t *numbers, size_t count, size_t *rows, qk_error *err)
 {

@@ -32,6 +32,10 @@ static inline const char *qk__token_text(const qk__token_strings *strings, size_
     return (const char *)strings->bytes.data + strings->at[i];
 }
 
+/* The number of a text that a list like this has, which is new or not; -1: there are too many. */
+QK_MUST_CHECK qk_status qk__token_strings_add(qk__token_strings *strings, const char *text,
+                                              int64_t *number, qk_error *err);
+
 /* The next rows of a column, at most `count`, *rows of them: the number of each string, which is new or not; -1: a null, or
  * there are too many. What is no UTF-8, and a byte of zero, is U+FFFD in a string. */
 QK_MUST_CHECK qk_status qk__token_strings_read(qk__token_strings *strings, qk__cursor *cursor,

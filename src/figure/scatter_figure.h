@@ -16,6 +16,7 @@ typedef struct qk__point {
     int64_t position;
     bool is_key;
     bool is_background; /* drawn grey, below the others */
+    int32_t token;      /* a number of the caller's; not drawn */
 } qk__point;
 
 /* Rows of attention of one text. Neighbouring keys share a column, which shows the largest of their weights. */

@@ -27,7 +27,11 @@ static void free_plane(qk__points_plane *plane)
 {
     for (size_t i = 0; plane->packed && i < plane->cells.count; i++)
         qk__buffer_free(&plane->packed[i]);
+    for (size_t i = 0; plane->tokens && i < plane->cells.count; i++)
+        qk__buffer_free(&plane->tokens[i]);
     free(plane->packed);
+    free(plane->tokens);
+    free(plane->listed);
     qk__head_cells_free(&plane->cells);
 }
 

@@ -3,6 +3,7 @@
 #include "report/packed_points.h"
 
 #include <stdint.h>
+#include <stdlib.h>
 
 #include "base/error.h"
 
@@ -92,17 +93,93 @@ static void count_points(qk__points *points, size_t room)
     }
 }
 
+/* ---- tokens ----------------------------------------------------------------------------- */
+
+typedef struct counted {
+    uint32_t number, count;
+} counted;
+
+static int compare_counts(const void *a, const void *b)
+{
+    const counted *x = a, *y = b;
+    if (x->count != y->count)
+        return x->count > y->count ? -1 : 1;
+    return (x->number > y->number) - (x->number < y->number);
+}
+
+static qk_status pack_number(uint32_t number, qk__buffer *out, qk_error *err)
+{
+    for (; number > 0x7F; number >>= 7)
+        QK_TRY(qk__buffer_append(out, &(uint8_t){(uint8_t)(number | 0x80)}, 1, err));
+    return qk__buffer_append(out, &(uint8_t){(uint8_t)number}, 1, err);
+}
+
+/* Counts tokens (out NULL), or packs those of the points of a cell. */
+static qk_status see_tokens(const qk__head_cell *cell, size_t step, counted *counts,
+                            const uint32_t *place, qk__buffer *out, qk_error *err)
+{
+    for (size_t i = 0; i < cell->count; i += step) {
+        const int32_t token = cell->dots[i].token;
+        if (out)
+            QK_TRY(pack_number(token < 0 ? 0 : place[token], out, err));
+        else if (token >= 0)
+            counts[token].count++;
+    }
+    return QK_OK;
+}
+
+static qk_status pack_tokens(qk__points_plane *plane, size_t step, qk_error *err)
+{
+    const size_t strings = plane->cells.strings.count;
+    counted *counts;
+    uint32_t *place;
+    qk_status status = QK_OK;
+    if (strings == 0)
+        return QK_OK;
+    QK_TRY(QK__CREATE_ARRAYS(err, {&counts, strings, sizeof *counts},
+                             {&place, strings, sizeof *place},
+                             {&plane->listed, strings, sizeof *plane->listed},
+                             {&plane->tokens, plane->cells.count, sizeof *plane->tokens}));
+    for (size_t n = 0; n < strings; n++)
+        counts[n].number = (uint32_t)n;
+    for (size_t c = 0; c < plane->cells.count && status == QK_OK; c++)
+        if (plane->packed[c].size > 0)
+            status = see_tokens(&plane->cells.items[c], step, counts, NULL, NULL, err);
+    qsort(counts, strings, sizeof *counts, compare_counts);
+    for (size_t n = 0; n < strings && counts[n].count > 0; n++) {
+        plane->listed[plane->num_listed++] = counts[n].number;
+        place[counts[n].number] = (uint32_t)n + 1;
+    }
+    for (size_t c = 0; c < plane->cells.count && status == QK_OK; c++)
+        if (plane->packed[c].size > 0)
+            status =
+                see_tokens(&plane->cells.items[c], step, NULL, place, &plane->tokens[c], err);
+    free(counts);
+    free(place);
+    return status;
+}
+
+/* Points are in one order on all planes of a stage, so one plane has their tokens. */
+static qk_status pack_all_tokens(qk__points *points, size_t step, qk_error *err)
+{
+    for (size_t m = 0; m < points->num_models; m++)
+        for (int s = 0; s < QK__NUM_POINT_STAGES; s++)
+            QK_TRY(pack_tokens(&points->models[m].stages[s].planes[QK__PLANE_PCA], step, err));
+    return QK_OK;
+}
+
 qk_status qk__points_pack(qk__points *points, qk_error *err)
 {
-    size_t room = 0;
+    size_t room = 0, step = 1;
     for (size_t m = 0; m < points->num_models; m++)
         room += ROOM * points->models[m].stages[QK__POINTS_OWN].planes[0].cells.count;
     for (size_t size = 0; size < NUM_SIZES; size++) {
         QK_TRY(pack_all(points, size, err));
+        step = SIZES[size].step;
         count_points(points, SIZE_MAX);
         if (points->bytes <= room)
             break;
     }
     count_points(points, room);
-    return QK_OK;
+    return pack_all_tokens(points, step, err);
 }

@@ -9,6 +9,11 @@
 typedef struct qk__points_plane {
     qk__head_cells cells;
     qk__buffer *packed; /* [cells.count]; empty: the cell has a reason, or there was no room */
+    /* where points have strings of tokens: those of points that are packed, the most frequent first; and of each
+     * point 1 + the place of its own (0: none), 7 bits a byte, the low ones first. Else NULL. */
+    uint32_t *listed; /* [num_listed] numbers of cells.strings */
+    size_t num_listed;
+    qk__buffer *tokens; /* [cells.count] */
 } qk__points_plane;
 
 enum { QK__PLANE_PCA, QK__PLANE_AB, QK__NUM_POINT_PLANES };

@@ -41,6 +41,28 @@ static json_t *pictures(const qk__points_plane *plane)
     return heads;
 }
 
+/* The strings of tokens that points have, and of which they are, by head. */
+static json_t *add_tokens(json_t *root, const qk__points_plane *plane, const char *prefix)
+{
+    json_t *strings = json_array(), *heads = json_object();
+    char name[32];
+    for (size_t i = 0; i < plane->num_listed; i++)
+        strings = qk__json_append(
+            strings, qk__clean_text(qk__token_text(&plane->cells.strings, plane->listed[i])));
+    for (size_t i = 0; i < plane->cells.count; i++) {
+        if (plane->tokens[i].size == 0)
+            continue;
+        char *text = qk__base64(plane->tokens[i].data, plane->tokens[i].size);
+        snprintf(name, sizeof name, "%d:%d", plane->cells.items[i].head.layer,
+                 plane->cells.items[i].head.head);
+        heads = qk__json_set(heads, name, text ? json_string(text) : NULL);
+        free(text);
+    }
+    snprintf(name, sizeof name, "%stokens", prefix);
+    return qk__json_set(root, name,
+                        json_pack("{s:o, s:o}", "strings", strings, "heads", heads));
+}
+
 /* {plane: {"LAYER:HEAD": picture}}, and what is said of all of them. */
 static json_t *model_points(const qk__model_points *of)
 {
@@ -49,6 +71,9 @@ static json_t *model_points(const qk__model_points *of)
                                                                                "pre_command"};
     for (int s = 0; s < QK__NUM_POINT_STAGES; s++) {
         const qk__stage_points *stage = &of->stages[s];
+        if (stage->planes[QK__PLANE_PCA].num_listed > 0)
+            root = add_tokens(root, &stage->planes[QK__PLANE_PCA],
+                              s == QK__POINTS_OWN ? "" : "pre_");
         if (stage->why)
             root = qk__json_set(root, WHYS[s], qk__clean_text(stage->why));
         if (stage->command)
@@ -91,7 +116,10 @@ static const struct {
      "SELECT head_id, 0.5 * (distance_first + distance_last), mass / uniform,"
      " predicted_means / uniform, predicted_rotation / uniform FROM"
      " (SELECT *, max(row_first) OVER (PARTITION BY head_id) AS latest FROM attention_profile"
-     "  WHERE head_id IN temp.shown) WHERE row_first = latest ORDER BY head_id, cell"}};
+     "  WHERE head_id IN temp.shown) WHERE row_first = latest ORDER BY head_id, cell"},
+    {"tokens",
+     "SELECT head_id, list, token, share, lift, keys, texts, distance, position, example"
+     " FROM tokens WHERE head_id IN temp.shown ORDER BY head_id, list, rank"}};
 enum { NUM_CURVES = sizeof CURVES / sizeof *CURVES };
 
 qk_status qk__views_expect(qk__store *tables, qk_error *err)
@@ -102,7 +130,14 @@ qk_status qk__views_expect(qk__store *tables, qk_error *err)
     return QK_OK;
 }
 
-/* The rows of a head, from *at on: a list of numbers for each column. */
+/* An empty text is nothing. */
+static json_t *value_in(const qk__found *rows, size_t row, size_t column)
+{
+    const char *text = qk__text_in(rows, row, column);
+    return text ? qk__clean_text(text) : qk__json_number(qk__number_in(rows, row, column));
+}
+
+/* The rows of a head, from *at on: a list of values for each column. */
 static json_t *curve_of(const qk__found *all, size_t *at, int64_t head)
 {
     while (*at < all->count && all->of->values[0][*at].integer < head)
@@ -114,7 +149,7 @@ static json_t *curve_of(const qk__found *all, size_t *at, int64_t head)
     for (size_t c = 1; c < all->of->count; c++) {
         json_t *values = json_array();
         for (size_t i = 0; i < own.count; i++)
-            values = qk__json_append(values, qk__json_number(qk__number_in(&own, i, c)));
+            values = qk__json_append(values, value_in(&own, i, c));
         list = qk__json_append(list, values);
     }
     return list;

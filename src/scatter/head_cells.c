@@ -13,6 +13,7 @@ void qk__head_cells_free(qk__head_cells *cells)
         free(cells->items[i].dots);
     }
     free(cells->items);
+    qk__token_strings_free(&cells->strings);
     *cells = (qk__head_cells){0};
 }
 
@@ -24,7 +25,7 @@ static double part_of(double value, double low, double high, double most)
 }
 
 qk_status qk__cell_fill(qk__head_cell *cell, const qk__scatter_panel *panel,
-                        const qk__head_cells *all, qk_error *err)
+                        const qk__token_strings *strings, qk__head_cells *all, qk_error *err)
 {
     const qk__scatter plain = {.zero_lines = false};
     const qk__scatter_axes a = cell->axes = qk__panel_axes(&plain, panel);
@@ -39,7 +40,12 @@ qk_status qk__cell_fill(qk__head_cell *cell, const qk__scatter_panel *panel,
                       (uint16_t)(UINT16_MAX - part_of(p->y, a.y_low, a.y_high, UINT16_MAX)),
                       (uint8_t)part_of((double)p->position, (double)span.low, (double)span.high,
                                        UINT8_MAX),
-                      p->is_key};
+                      p->is_key, -1};
+        int64_t number = -1;
+        if (strings->count > 0 && p->token >= 0)
+            QK_TRY(qk__token_strings_add(
+                &all->strings, qk__token_text(strings, (size_t)p->token), &number, err));
+        cell->dots[i].token = (int32_t)number;
     }
     cell->count = panel->count;
     return QK_OK;

@@ -133,7 +133,7 @@ static qk_status look_at_head(void *context, size_t i, int worker, qk_error *err
     int64_t bytes, rows;
     if (atomic_load(&c->run.cancelled))
         return QK_OK;
-    const qk__look look = {&c->run, worker, c->settings, &c->views[i]};
+    const qk__look look = {&c->run, worker, c->settings, &c->views[i], c->cells != NULL};
     qk_status status = qk__head_view_make(&look, &bytes, &rows, err);
     qk__run_progress(&c->run, 1, bytes, rows);
     if (c->cells && status != QK_OK && status != QK_ERR_NOMEM) {
@@ -312,7 +312,7 @@ static qk_status fill_cells(const scatter *c, qk_error *err)
         if (c->cells->items[i].why || view->num_panels != 1)
             continue;
         add_panels(view, &panel);
-        QK_TRY(qk__cell_fill(&c->cells->items[i], &panel, c->cells, err));
+        QK_TRY(qk__cell_fill(&c->cells->items[i], &panel, &view->strings, c->cells, err));
     }
     return QK_OK;
 }

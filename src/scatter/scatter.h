@@ -9,6 +9,7 @@
 #include "analysis/head_data.h"
 #include "analysis/run.h"
 #include "analysis/value_set.h"
+#include "capture/token_strings.h"
 #include "figure/scatter_figure.h"
 
 /* Panels of a collage, across or down. */
@@ -40,6 +41,7 @@ typedef struct qk__head_view {
     size_t num_points;
     qk__point *points; /* [num_panels][num_points] in drawing order */
     qk__position_span q, k;
+    qk__token_strings strings; /* of the points' tokens, where they are asked for */
 } qk__head_view;
 
 /* A row of a head, where it lies between the edges of its panel (0 to 65,535), and how early or late its position
@@ -48,6 +50,7 @@ typedef struct qk__dot {
     uint16_t x, y; /* y from the top */
     uint8_t at;
     bool is_key;
+    int32_t token; /* the number of its string among those of the cells; -1: none */
 } qk__dot;
 
 /* The same heads as points alone, for a page with axes of its own (head_cells.c). */
@@ -62,6 +65,7 @@ typedef struct qk__head_cells {
     size_t count;
     qk__head_cell *items; /* in the order of qk__scatter_select */
     qk__position_span q, k;
+    qk__token_strings strings; /* of the rows' tokens, where the capture has them */
 } qk__head_cells;
 /* Finds them. Unlike qk_scatter_run it leaves a head out that has no such axes, or no rows, and writes nothing. */
 QK_MUST_CHECK qk_status qk__scatter_cells(const qk_scatter_settings *settings,
@@ -70,7 +74,8 @@ void qk__head_cells_free(qk__head_cells *cells);
 
 /* The points of a panel as those of a cell; the spans of all heads are known. */
 QK_MUST_CHECK qk_status qk__cell_fill(qk__head_cell *cell, const qk__scatter_panel *panel,
-                                      const qk__head_cells *all, qk_error *err);
+                                      const qk__token_strings *strings, qk__head_cells *all,
+                                      qk_error *err);
 
 /* The heads to draw, in panel order (scatter_heads.c). Release with free(). */
 QK_MUST_CHECK qk_status qk__scatter_select(qk__run *run, const qk_scatter_settings *settings,
@@ -98,6 +103,7 @@ typedef struct qk__look {
     int worker;
     const qk_scatter_settings *settings;
     qk__head_view *view;
+    bool tokens; /* points have the strings of their tokens */
 } qk__look;
 
 /* Fits the axes of view->head, and reads its rows onto them (scatter_view.c). */

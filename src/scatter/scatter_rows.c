@@ -7,6 +7,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/rng.h"
+#include "capture/capture.h"
 #include "scatter/scatter.h"
 
 /* Streams of random numbers, told apart by their last word. */
@@ -101,6 +102,19 @@ typedef struct pass {
     qk__value_set texts; /* those there are, while the wanted one was not seen */
 } pass;
 
+/* -1: none, or nobody asks. */
+static qk_status find_token(const pass *p, size_t row, int32_t *token, qk_error *err)
+{
+    const qk_rows *reader = p->look->run->readers[p->look->worker];
+    const int64_t *tokens = p->look->tokens ? qk__rows_tokens(reader) : NULL;
+    int64_t number = -1;
+    if (tokens && tokens[row] >= 0)
+        QK_TRY(qk__token_strings_add(&p->look->view->strings,
+                                     qk__rows_token_text(reader, tokens[row]), &number, err));
+    *token = (int32_t)number;
+    return QK_OK;
+}
+
 static qk_status add_point(pass *p, const qk_block *block, size_t row, bool in_text,
                            qk_error *err)
 {
@@ -108,6 +122,7 @@ static qk_status add_point(pass *p, const qk_block *block, size_t row, bool in_t
     qk__point point = {.position = block->position[row],
                        .is_key = p->is_key,
                        .is_background = p->look->settings->example_id >= 0 && !in_text};
+    QK_TRY(find_token(p, row, &point.token, err));
     QK_TRY(qk__buffer_append(&p->picked->points, &point, sizeof point, err));
     for (size_t a = 0; a < 2 * view->num_panels; a++) {
         double value = project_rows(block, row, view->axes + a * view->dim);
@@ -169,6 +184,8 @@ static qk_status read_points(pass *p, const qk_head *head, qk_error *err)
     unsigned columns = QK_COLUMN_VECTOR | QK_COLUMN_POSITION;
     if (p->look->settings->example_id >= 0)
         columns |= QK_COLUMN_EXAMPLE;
+    if (p->look->tokens)
+        columns |= QK__TOKEN_STRINGS;
     QK_TRY(qk__run_open_rows(run, p->look->worker, head, columns, run->settings->max_samples,
                              err));
     qk_block block;

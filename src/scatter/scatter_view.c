@@ -19,6 +19,7 @@
 
 void qk__head_view_free(qk__head_view *view)
 {
+    qk__token_strings_free(&view->strings);
     free(view->axes);
     free(view->texts);
     free(view->points);

@@ -168,12 +168,42 @@ class Plot {
 const TINTS = [[[198, 219, 239], [8, 48, 107]], [[252, 205, 190], [122, 8, 16]]];
 
 class PointPlot extends Plot {
-  constructor(axes, names, label, [x0, x1, y0, y1, packed]) {
+  // tokens: the string of each point; none without.
+  constructor(axes, names, label, [x0, x1, y0, y1, packed], tokens) {
     super(axes, names, label);
     this.edges = [x0, x1, y0, y1];
     this.points = bytesOf(packed);
+    this.each = 2 * VIEWS.bytes + 1;
     this.cloud = make("canvas", { className: "light cloud" });
     this.box.append(this.cloud);
+    if (tokens.length * this.each !== this.points.length) return;
+    this.tip = make("bdi", { className: "tip", hidden: true });
+    this.box.append(this.tip);
+    this.cloud.addEventListener("pointermove", (event) => this.showToken(event, tokens));
+    this.cloud.addEventListener("pointerleave", () => (this.tip.hidden = true));
+  }
+
+  // Shares of the width and the height.
+  at(i) {
+    const { points } = this, { bytes } = VIEWS, most = 256 ** bytes - 1;
+    return [i, i + bytes].map((b) => (bytes === 2 ? 256 * points[b] + points[b + 1] : points[b]) / most);
+  }
+
+  // Of the nearest point; of points on top of one another the last, which is seen.
+  showToken(event, tokens) {
+    const frame = this.cloud.getBoundingClientRect();
+    let best = -1, least = 8;
+    for (let i = 0; i < tokens.length; i++) {
+      const [x, y] = this.at(i * this.each);
+      const distance = Math.hypot(event.clientX - frame.left - x * frame.width, event.clientY - frame.top - y * frame.height);
+      if (distance <= least) [best, least] = [i, distance];
+    }
+    this.tip.hidden = best < 0 || tokens[best] === undefined;
+    if (this.tip.hidden) return;
+    const [x, y] = this.at(best * this.each), box = this.box.getBoundingClientRect();
+    this.tip.textContent = `${this.points[best * this.each + this.each - 1] & 1 ? "key" : "query"} ${tokenText(tokens[best])}`;
+    this.tip.style.left = `${Math.min(frame.left - box.left + x * frame.width + 8, box.width - this.tip.offsetWidth)}px`;
+    this.tip.style.top = `${frame.top - box.top + y * frame.height + 8}px`;
   }
 
   drawInside() {
@@ -182,15 +212,15 @@ class PointPlot extends Plot {
     Object.assign(this.cloud, { width: wide * ratio, height: tall * ratio });
     Object.assign(this.cloud.style, { left: `${left}px`, top: `${top}px`, width: `${wide}px`, height: `${tall}px` });
     context.scale(ratio, ratio);
-    const { points } = this, { bytes } = VIEWS, each = 2 * bytes + 1, most = 256 ** bytes - 1;
-    const at = (i) => (bytes === 2 ? 256 * points[i] + points[i + 1] : points[i]) / most;
+    const { points, each } = this;
     // Points shrink as they get many, so that a cloud keeps its shape.
     const radius = Math.min(0.0135 * wide, Math.max(0.6, 0.38 * Math.sqrt((wide * tall * each) / (points.length + each))));
     for (let i = 0; i < points.length; i += each) {
       const last = points[i + each - 1], [faint, strong] = TINTS[last & 1], share = (last >> 1) / 127;
       context.fillStyle = `rgb(${faint.map((c, k) => Math.round(c + share * (strong[k] - c)))})`;
+      const [x, y] = this.at(i);
       context.beginPath();
-      context.arc(at(i) * wide, at(i + bytes) * tall, radius, 0, 2 * Math.PI);
+      context.arc(x * wide, y * tall, radius, 0, 2 * Math.PI);
       context.fill();
     }
   }
@@ -200,6 +230,20 @@ const pointsOf = (plane, head) => {
   const of = VIEWS.points[RAW.model[head]];
   return of && of[plane] && of[plane][`${RAW.layer[head]}:${RAW.q_head[head]}`];
 };
+
+// The string of the token of each point of a head, in the order of the points, which is that of all planes of a stage.
+function pointTokens({ before = "" }, head) {
+  const tokens = (VIEWS.points[RAW.model[head]] || {})[`${before}tokens`];
+  const bytes = tokens ? bytesOf(tokens.heads[`${RAW.layer[head]}:${RAW.q_head[head]}`] || "") : [], out = [];
+  for (let i = 0, number = 0, shift = 0; i < bytes.length; i++) {
+    number |= (bytes[i] & 127) << shift;
+    shift += 7;
+    if (bytes[i] & 128) continue;
+    out.push(tokens.strings[number - 1]);
+    number = shift = 0;
+  }
+  return out;
+}
 
 // A stage before RoPE is shown where results have compared it, and nothing is said of it where they have not.
 const hasPlane = (plane, head) => {
@@ -223,7 +267,7 @@ function pointsPart(plane, heads, plots) {
   const axes = [0, 2].map((i) => makeAxis(drawn.flatMap((p) => [p[i], p[i + 1]]), { edges: true }));
   const cells = heads.map((head, i) => {
     if (!Array.isArray(have[i])) return make("div", {}, noPoints(plane, head), ...(heads.length === 1 && plane === PLANES[0] ? panelsOf(head).map(cutPicture) : []));
-    const plot = new PointPlot(axes, [plane.x, plane.y], `${headTitle(head)}: queries and keys on ${plane.x} and ${plane.y}`, have[i]);
+    const plot = new PointPlot(axes, [plane.x, plane.y], `${headTitle(head)}: queries and keys on ${plane.x} and ${plane.y}`, have[i], pointTokens(plane, head));
     plots.push(plot);
     return plot.box;
   });
@@ -318,6 +362,45 @@ function curvePart(chart, heads, plots) {
       return make("span", { className: "swatch" }, line, name);
     }));
   return { title: chart.title, about: chart.about, key, cells, table: chartTable(chart, heads, all) };
+}
+
+// ---- tokens ----------------------------------------------------------------------------------------
+
+const TOKEN_LISTS = [
+  { list: "attended", title: "Tokens it attends to", columns: ["share", "lift", "keys", "texts"], from: 2,
+    about: "Of what it leaves off the first key of a text, as the captured rows predict it; lift: over an even share. Measured attention may differ." },
+  { list: "far", title: "Tokens whose keys lie far out", columns: ["distance", "position", "text"], from: 6,
+    about: "The farthest key of each, from the mean key, in units of the root mean square distance." },
+];
+
+// What a reader can tell apart: spaces, control characters and what has no shape are written out.
+function tokenText(text) {
+  const shown = [...text].map((c) => {
+    const code = c.codePointAt(0);
+    if (code <= 0x20) return String.fromCodePoint(0x2400 + code);
+    return /[\p{Z}\p{C}]/u.test(c) ? `<U+${code.toString(16).toUpperCase()}>` : c;
+  }).join("");
+  return shown ? shortText(shown, 40) : "(empty)";
+}
+
+function tokenTable(of, tokens) {
+  const rows = tokens[0].flatMap((list, i) => (list === of.list ? [i] : []));
+  if (!rows.length) return make("p", { className: "empty", textContent: "It has none." });
+  const table = make("table", { className: "card-numbers" },
+    make("thead", {}, make("tr", {}, ...["token", ...of.columns].map((textContent) => make("th", { scope: "col", textContent })))),
+    make("tbody", {}, ...rows.map((i) => make("tr", {}, make("th", { scope: "row" }, make("bdi", { className: "token", textContent: tokenText(tokens[1][i] || "") })),
+      ...of.columns.map((_, c) => make("td", { className: "value", textContent: show(tokens[of.from + c][i], 3) }))))));
+  makeSortable(table);
+  return table;
+}
+
+// Of captures that have the strings of tokens; else nothing.
+function tokenParts(heads) {
+  const all = heads.map((head) => (VIEWS.curves[head] || {}).tokens);
+  if (!all.some(Boolean)) return [];
+  return TOKEN_LISTS.filter((of) => all.some((tokens) => tokens && tokens[0].includes(of.list)))
+    .map((of) => ({ title: of.title, about: of.about,
+      cells: all.map((tokens) => (tokens ? tokenTable(of, tokens) : make("p", { className: "empty", textContent: "It has none." }))) }));
 }
 
 // ---- numbers ---------------------------------------------------------------------------------------
@@ -416,7 +499,7 @@ function viewOf(heads) {
   const plots = [];
   const own = VIEWS.points.length > 0; // a comparison has numbers alone
   const parts = [...(own ? PLANES.filter((plane) => heads.some((head) => hasPlane(plane, head))) : []).map((plane) => pointsPart(plane, heads, plots)),
-    ...(own ? CHARTS : []).map((chart) => curvePart(chart, heads, plots)), numbersPart(heads)];
+    ...(own ? CHARTS : []).map((chart) => curvePart(chart, heads, plots)), ...(own ? tokenParts(heads) : []), numbersPart(heads)];
   return { elements: parts.map((part) => partElement(part, heads)), plots };
 }
 
