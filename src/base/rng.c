@@ -4,21 +4,13 @@
 
 #include <math.h>
 
-static uint64_t splitmix(uint64_t *state)
-{
-    uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    return z ^ z >> 31;
-}
-
 void qk__rng_init(qk__rng *rng, uint64_t seed, const uint64_t *words, size_t count)
 {
     uint64_t state = seed;
     for (size_t i = 0; i < count; i++)
-        state = splitmix(&state) ^ words[i];
-    for (size_t i = 0; i < 4; i++)
-        rng->state[i] = splitmix(&state);
+        state = qk__splitmix(state) ^ words[i];
+    for (size_t i = 0; i < 4; i++, state += QK__MIX_STEP)
+        rng->state[i] = qk__splitmix(state);
     rng->has_spare = false;
 }
 

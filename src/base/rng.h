@@ -9,6 +9,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* SplitMix64 (Steele, Lea and Flood 2014): its finaliser, and a value's hash, which is one step of it. */
+#define QK__MIX_STEP UINT64_C(0x9e3779b97f4a7c15)
+static inline uint64_t qk__mix(uint64_t x)
+{
+    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return x ^ (x >> 31);
+}
+static inline uint64_t qk__splitmix(uint64_t x)
+{
+    return qk__mix(x + QK__MIX_STEP);
+}
+
 typedef struct qk__rng {
     uint64_t state[4];
     double spare; /* second number of the last Gaussian pair */

@@ -7,6 +7,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/rng.h"
 
 qk_status qk__seen_rows_start(qk__seen_rows *seen, int64_t rows, qk_error *err)
 {
@@ -29,18 +30,11 @@ qk_status qk__seen_rows_start(qk__seen_rows *seen, int64_t rows, qk_error *err)
     return QK_OK;
 }
 
-static uint64_t mix(uint64_t x) /* splitmix64 */
-{
-    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return x ^ (x >> 31);
-}
-
 bool qk__seen_rows_follow(qk__seen_rows *seen, int64_t example, int64_t position)
 {
     qk__seen_text *all = seen->memory, *text = seen->text;
     if (!text || text->example != example) {
-        size_t at = (size_t)(mix((uint64_t)example) % seen->texts);
+        size_t at = (size_t)(qk__mix((uint64_t)example) % seen->texts);
         while (all[at].known && all[at].example != example)
             at = at + 1 < seen->texts ? at + 1 : 0;
         text = seen->text = &all[at];
@@ -56,8 +50,7 @@ bool qk__seen_rows_follow(qk__seen_rows *seen, int64_t example, int64_t position
 
 bool qk__seen_rows_add(qk__seen_rows *seen, int64_t example, int64_t position)
 {
-    const uint64_t x =
-        mix((uint64_t)example * UINT64_C(0x9e3779b97f4a7c15) + (uint64_t)position);
+    const uint64_t x = qk__mix((uint64_t)example * QK__MIX_STEP + (uint64_t)position);
     uint32_t *places = seen->memory, mark = (uint32_t)x | 1; /* 0: free */
     uint64_t at = seen->places >> 32 ? x % seen->places : (x >> 32) * seen->places >> 32;
     while (places[at] != 0 && places[at] != mark)

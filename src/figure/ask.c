@@ -22,6 +22,14 @@ double qk__number_in(const qk__found *rows, size_t row, size_t column)
     }
 }
 
+bool qk__any_number(const qk__found *rows, size_t column)
+{
+    for (size_t i = 0; i < rows->count; i++)
+        if (isfinite(qk__number_in(rows, i, column)))
+            return true;
+    return false;
+}
+
 const char *qk__text_in(const qk__found *rows, size_t row, size_t column)
 {
     const bool text = rows->of->columns[column]->info.type == QK_COLUMN_TEXT;

@@ -18,6 +18,8 @@ typedef struct qk__found {
 
 /* NaN where there is nothing, or a text. */
 double qk__number_in(const qk__found *rows, size_t row, size_t column);
+/* Whether any row has one. */
+bool qk__any_number(const qk__found *rows, size_t column);
 /* NULL where there is nothing, or a number. */
 const char *qk__text_in(const qk__found *rows, size_t row, size_t column);
 /* A qk_category by its name, or -1. */

@@ -247,19 +247,11 @@ static bool fill_depths(qk__figure *figure, const qk__subject *subject,
     return true;
 }
 
-static bool has_numbers(const qk__subject *subject, size_t column)
-{
-    for (size_t i = 0; i < subject->all.count; i++)
-        if (isfinite(qk__number_in(&subject->all, i, column)))
-            return true;
-    return false;
-}
-
 bool qk__has_depth_maps(const qk__subject *subject)
 {
     size_t column = QK__FIRST_SERIES;
     for (const qk__panel *panel = subject->kind->panels; panel->series[0].field; panel++)
-        if (!has_numbers(subject, column++))
+        if (!qk__any_number(&subject->all, column++))
             return false;
     return true;
 }
@@ -309,7 +301,7 @@ bool qk__has_layer_map(const qk__subject *subject)
 {
     size_t column = QK__FIRST_SERIES, count = 0;
     for (const qk__panel *panel = subject->kind->panels; panel->series[0].field; panel++)
-        count += has_numbers(subject, column++);
+        count += qk__any_number(&subject->all, column++);
     return count > 0 && subject->results->models[0].last_layer < MOST_CELLS;
 }
 
@@ -329,7 +321,7 @@ void qk__build_layer_map(qk__figure *figure, const qk__subject *subject)
         return;
     map->rows = 0;
     for (size_t p = 0; panels[p].series[0].field; p++)
-        if (has_numbers(subject, QK__FIRST_SERIES + p)) {
+        if (qk__any_number(&subject->all, QK__FIRST_SERIES + p)) {
             fill_row(figure, subject, 0, QK__FIRST_SERIES + p, true, map,
                      map->values + map->rows * layers);
             names[map->rows++] = qk__series_name(&panels[p].series[0]);

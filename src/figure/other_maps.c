@@ -19,14 +19,6 @@ static void draw_with_heading(qk__figure *figure, const qk__subject *subject, qk
         qk__draw_maps(figure, all);
 }
 
-static bool has_value(const qk__subject *subject, size_t column)
-{
-    for (size_t i = 0; i < subject->rows.count; i++)
-        if (isfinite(qk__number_in(&subject->rows, i, column)))
-            return true;
-    return false;
-}
-
 static double largest_in(const qk__found *rows, size_t column)
 {
     double most = 0;
@@ -74,7 +66,7 @@ enum { ENOUGH = 100, PAIRS = VALUE + 1, MERGED, WIDTH };
 
 bool qk__has_distances(const qk__subject *subject)
 {
-    return has_value(subject, VALUE);
+    return qk__any_number(&subject->rows, VALUE);
 }
 
 /* Sorts the finite numbers of a column in rows whose number in another column is at least so large; returns how many. */
@@ -189,57 +181,56 @@ static void draw_layers(qk__figure *figure, const qk__subject *subject, const ch
     draw_with_heading(figure, subject, all);
 }
 
-/* Wavelengths in tokens, rounded to two digits: "6", "1.2k", "440k"; "" for a pair that does not turn, for which the
+/* A wavelength in tokens, rounded to two digits: "6", "1.2k", "440k"; "" for a pair that does not turn, for which the
  * table has no number. */
-static void label_wavelength(double wavelength, char text[16])
+static const char *label_wavelength(qk__figure *figure, double wavelength)
 {
     static const char UNITS[] = " kM";
     int unit = wavelength >= 1e6 ? 2 : wavelength >= 1e3 ? 1 : 0;
     double shown = wavelength / pow(1e3, unit);
+    if (!isfinite(wavelength))
+        return "";
     if (wavelength >= 1e9)
-        snprintf(text, 16, "%.0e", wavelength);
-    else if (isfinite(wavelength))
-        snprintf(text, 16, "%.*f%.*s", unit > 0 && shown<10, shown, unit> 0, UNITS + unit);
-    else
-        text[0] = 0;
+        return qk__figure_format(figure, "%.0e", wavelength);
+    return qk__figure_format(figure, "%.*f%.*s", unit > 0 && shown<10, shown, unit> 0,
+                             UNITS + unit);
 }
 
 /* Labels from the first layer with all pairs: sliding layers may turn differently, which the caption says. Also finds
  * where a turn takes the context. */
-static void label_pairs(const qk__found *rows, size_t pairs, char (*text)[16], double *line)
+static void label_pairs(qk__figure *figure, const qk__found *rows, size_t pairs,
+                        const char **labels, double *line)
 {
     qk__found layer = {0};
     size_t slower = 0;
     for (size_t i = 0; i < rows->count && layer.count != pairs; i += layer.count)
         layer = qk__same_in(rows, i, ROW);
     for (size_t p = 0; p < layer.count && layer.count == pairs; p++) {
-        label_wavelength(qk__number_in(&layer, p, WAVELENGTH), text[p]);
+        labels[p] = label_wavelength(figure, qk__number_in(&layer, p, WAVELENGTH));
         slower += !(qk__number_in(&layer, p, WAVELENGTH) <= qk__number_in(&layer, p, CONTEXT));
     }
     if (slower > 0 && slower < pairs)
         *line = (double)(pairs - slower) - 0.5;
 }
 
-/* For each column of a map; each text has 16 bytes. NULL: no memory. */
-static const char *const *begin_labels(qk__figure *figure, size_t count, char (**text)[16])
+/* For each column of a map, "" at first. NULL: no memory. */
+static const char **begin_labels(qk__figure *figure, size_t count)
 {
-    *text = qk__figure_alloc(figure, count + 1, sizeof **text);
     const char **labels = qk__figure_alloc(figure, count + 1, sizeof *labels);
-    for (size_t i = 0; *text && labels && i < count; i++)
-        labels[i] = (*text)[i];
-    return *text ? labels : NULL;
+    for (size_t i = 0; labels && i < count; i++)
+        labels[i] = "";
+    return labels;
 }
 
 void qk__build_rotary_pairs(qk__figure *figure, const qk__subject *subject)
 {
     const size_t pairs = (size_t)largest_in(&subject->rows, COLUMN) + 1;
     double line = 0;
-    char(*text)[16];
-    const char *const *labels = begin_labels(figure, pairs, &text);
+    const char **labels = begin_labels(figure, pairs);
     qk__maps *all = qk__figure_alloc(figure, 1, sizeof *all);
     if (!labels || !all)
         return;
-    label_pairs(&subject->rows, pairs, text, &line);
+    label_pairs(figure, &subject->rows, pairs, labels, &line);
     for (size_t i = 0; i < NUM_PAIR_MAPS; i++) {
         const double most = largest_in(scaled_rows(subject), VALUE + i);
         qk__map *map = &all->maps[all->count++];
@@ -258,13 +249,12 @@ void qk__build_attention_by_depth(qk__figure *figure, const qk__subject *subject
     double most = 0;
     const qk__found *scaled = scaled_rows(subject);
     const size_t bins = (size_t)largest_in(&subject->rows, COLUMN) + 1;
-    char(*text)[16];
-    const char *const *labels = begin_labels(figure, bins, &text);
+    const char **labels = begin_labels(figure, bins);
     qk__maps *all = qk__figure_alloc(figure, 1, sizeof *all);
     if (!labels || !all)
         return;
     for (size_t b = 0; b < bins; b++)
-        snprintf(text[b], sizeof text[b], "%.7g", b > 0 ? ldexp(1, (int)b - 1) : 0);
+        labels[b] = qk__figure_format(figure, "%.7g", b > 0 ? ldexp(1, (int)b - 1) : 0);
     for (size_t i = 0; i < scaled->count; i++) {
         const double size = fabs(log2(qk__number_in(scaled, i, VALUE)));
         most = isfinite(size) ? fmax(most, size) : most;

@@ -28,7 +28,6 @@ typedef struct qk__page {
     qk__buffer out;
     qk_status status;
     qk_error err;
-    size_t pictures;
     int depth; /* of open elements */
     char open[QK__MOST_OPEN][QK__ELEMENT_NAME];
 } qk__page;

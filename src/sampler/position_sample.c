@@ -11,6 +11,7 @@
 #include "base/bit_width.h"
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/rng.h"
 #include "base/twister.h"
 #include "sampler/sampler.h"
 
@@ -99,17 +100,9 @@ void qk_sampler_buckets(const qk_sampler *sampler, const int64_t *positions, siz
 
 /* ---- what is kept ----------------------------------------------------------------------- */
 
-/* The finaliser of SplitMix64 (Steele, Lea and Flood 2014). */
-static uint64_t mix(uint64_t value)
-{
-    value = (value ^ (value >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    value = (value ^ (value >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return value ^ (value >> 31);
-}
-
 static uint64_t combine(uint64_t seed, uint64_t value)
 {
-    seed = (seed ^ mix(value)) * UINT64_C(0x9e3779b97f4a7c15);
+    seed = (seed ^ qk__mix(value)) * QK__MIX_STEP;
     return seed ^ (seed >> 32);
 }
 

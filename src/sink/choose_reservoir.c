@@ -5,16 +5,8 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "base/rng.h"
 #include "sink/sink.h"
-
-/* splitmix64: Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014. */
-static uint64_t mix(uint64_t z)
-{
-    z += UINT64_C(0x9E3779B97F4A7C15);
-    z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
-    return z ^ (z >> 31);
-}
 
 typedef struct ticket {
     uint64_t hash;
@@ -32,8 +24,8 @@ static int compare_tickets(const void *a, const void *b)
 qk_status qk__choose_reservoir(const qk_sink *sink, int64_t example_id, qk_kind kind,
                                qk__part *part, qk_error *err)
 {
-    const uint64_t text = mix(sink->settings.reservoir_seed + (uint64_t)example_id);
-    const uint64_t seed = mix(text + (uint64_t)kind);
+    const uint64_t text = qk__splitmix(sink->settings.reservoir_seed + (uint64_t)example_id);
+    const uint64_t seed = qk__splitmix(text + (uint64_t)kind);
     size_t wanted = (size_t)sink->settings.keep.reservoir;
     for (size_t i = 0; i < part->count; i++)
         part->kept[i].row = -1;
@@ -48,7 +40,7 @@ qk_status qk__choose_reservoir(const qk_sink *sink, int64_t example_id, qk_kind 
              qk_sampler_bucket(&sink->settings.sampler, part->kept[end].position) == bucket;
              end++)
             tickets[end - begin] =
-                (ticket){mix(seed + (uint64_t)part->kept[end].position), end};
+                (ticket){qk__splitmix(seed + (uint64_t)part->kept[end].position), end};
         qsort(tickets, end - begin, sizeof *tickets, compare_tickets);
         for (size_t i = 0; i < wanted && i < end - begin; i++)
             part->kept[tickets[i].place].row = 0; /* chosen */

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "base/error.h"
+#include "stats/pilot_sums.h"
 
 static double *numbers_at(const qk__layer_view *view, int array, size_t offset)
 {
@@ -44,14 +45,6 @@ qk__moment_set qk__layer_view_bucket(const qk__layer_view *view, size_t bucket)
     return set;
 }
 
-static bool all_finite(const double *numbers, size_t count)
-{
-    bool finite = true;
-    for (size_t i = 0; i < count; i++)
-        finite = finite && isfinite(numbers[i]);
-    return finite;
-}
-
 qk_status qk__check_set(const qk__set_shape *shape, const qk__moment_set *set, size_t head,
                         qk_error *err)
 {
@@ -60,12 +53,12 @@ qk_status qk__check_set(const qk__set_shape *shape, const qk__moment_set *set, s
     if (set->count[head] == 0)
         return QK_OK;
     if (shape->means)
-        return all_finite(set->mean + head * d, d)
+        return qk__all_finite(set->mean + head * d, d)
                    ? QK_OK
                    : qk__fail(err, QK_ERR_MALFORMED, "its numbers are no sums of attention");
     bool sound = isfinite(set->mean_t[head]) && isfinite(set->sum_tt[head]) &&
-                 set->sum_tt[head] >= 0 && all_finite(set->mean + head * d, d) &&
-                 all_finite(set->sum_xt + head * d, d) && all_finite(sum_xx, squares);
+                 set->sum_tt[head] >= 0 && qk__all_finite(set->mean + head * d, d) &&
+                 qk__all_finite(set->sum_xt + head * d, d) && qk__all_finite(sum_xx, squares);
     for (size_t i = 0; sound && i < d; sum_xx += shape->diagonal ? 1 : d - i, i++)
         sound = *sum_xx >= 0;
     for (size_t i = head * shape->pairs; sound && i < (head + 1) * shape->pairs; i++)

@@ -6,6 +6,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/rng.h"
 #include "stats/moments.h"
 
 void qk__text_parts_free(qk__text_parts *parts)
@@ -47,15 +48,6 @@ qk_status qk__text_labels_of_rows(const qk__text_labels *labels, const qk_block 
     return QK_OK;
 }
 
-/* As splitmix64 mixes: the sum over a set depends on the set alone. */
-static uint64_t mix(uint64_t x)
-{
-    x += UINT64_C(0x9e3779b97f4a7c15);
-    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return x ^ (x >> 31);
-}
-
 static void hash_texts(const qk__text_groups *groups, const qk__text_labels *labels,
                        uint64_t *texts)
 {
@@ -64,7 +56,7 @@ static void hash_texts(const qk__text_groups *groups, const qk__text_labels *lab
     for (size_t i = 0; i < groups->room; i++)
         if (groups->known[i].used)
             texts[qk__text_labels_find(labels, groups->known[i].id)] +=
-                mix(groups->known[i].id);
+                qk__splitmix(groups->known[i].id);
 }
 
 static qk_status find_labels(qk__text_labels *labels, const qk_block *sample, uint32_t limit,
