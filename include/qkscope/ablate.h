@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <qkscope/analysis.h>
 #include <qkscope/common.h>
 #include <qkscope/recorder.h>
 #include <qkscope/settings.h>
@@ -83,12 +84,12 @@ typedef struct qk_ablation_effect {
 typedef struct qk_ablation_outcome {
     bool complete; /* else other shards are still to come, or it was a dry run */
     int64_t texts,
-        tokens;          /* windows that are run, and tokens that have a loss and are changed */
-    int64_t longest;     /* tokens of the longest of these windows */
-    int64_t texts_there; /* windows that are done by now */
-    int64_t branches;    /* of one text */
-    double flops;        /* of all texts */
-    double forecast;     /* seconds; NaN: not known */
+        tokens; /* windows that are run, and tokens that have a loss and are changed */
+    qk_text_lengths lengths; /* of these windows */
+    int64_t texts_there;     /* windows that are done by now */
+    int64_t branches;        /* of one text */
+    double flops;            /* of all texts */
+    double forecast;         /* seconds; NaN: not known */
     double loss;
     size_t num_effects;
     qk_ablation_effect *effects; /* heads first, as in the tables */

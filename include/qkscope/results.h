@@ -175,6 +175,8 @@ typedef struct qk_head_side {
     char model[128], capture[512];
     size_t alone;                  /* heads that the other folder lacks */
     char lengths[QK_LENGTHS_SIZE]; /* of the texts, in words */
+    char ablation
+        [QK_LENGTHS_SIZE]; /* likewise of the ablation, where a column of it is listed and they are others */
 } qk_head_side;
 
 typedef struct qk_head_totals {

@@ -70,7 +70,6 @@ static void forecast(qk__ablation *a)
     o->texts = (int64_t)a->num_texts;
     o->branches = (int64_t)count;
     for (size_t t = 0; t < a->num_texts; t++) {
-        o->longest = a->lengths[t] > o->longest ? a->lengths[t] : o->longest;
         const int64_t rounds = ((int64_t)count - 1) / qk__branches_at_once(a, a->lengths[t]) +
                                1 + qk__needs_profiles(a);
         o->flops +=

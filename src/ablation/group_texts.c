@@ -1,7 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The groups of texts that windows belong to. */
+#include <math.h>
+#include <stdlib.h>
+
 #include "ablation/ablation.h"
 #include "base/error.h"
+#include "stats/means.h"
+#include "tables/text_lengths.h"
+
+static qk_status tell_lengths(const qk__ablation *a, qk_text_lengths *told, qk_error *err)
+{
+    double *lengths = qk__calloc(a->num_texts + 1, sizeof *lengths);
+    if (!lengths)
+        return qk__nomem(err);
+    *told = qk__no_lengths;
+    for (size_t t = 0; t < a->num_texts; t++) {
+        lengths[t] = (double)a->lengths[t];
+        told->most = fmax(told->most, lengths[t]);
+    }
+    qk__least_and_median(lengths, a->num_texts, &told->least, &told->median);
+    free(lengths);
+    return QK_OK;
+}
 
 /* Windows of one text, and equal texts, stay in one group. */
 qk_status qk__group_texts(qk__ablation *a, qk_error *err)
@@ -28,5 +48,5 @@ qk_status qk__group_texts(qk__ablation *a, qk_error *err)
         qk__tell_notice(&a->recorder.context, QK_NOTICE_WARNING,
                         "there is one text: what holds for others is not known, and there are "
                         "no intervals");
-    return QK_OK;
+    return tell_lengths(a, &a->outcome->lengths, err);
 }

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/json_build.h"
 #include "tables/manifest.h"
+#include "tables/text_lengths.h"
 #include "schema/schema.h"
 #include "settings/settings_json.h"
 
@@ -155,18 +156,18 @@ static json_t *describe(const qk__ablation *a)
     for (size_t i = 0; i < a->num_whats; i++)
         whats = qk__json_append(whats, json_string(a->whats[i].name));
     return json_pack(
-        "{s:s, s:o, s:s, s:s, s:s, s:i, s:i, s:i, s:s, s:I, s:I, s:i, s:f, s:o, s:I, s:b, s:i, "
+        "{s:s, s:o, s:s, s:s, s:s, s:i, s:i, s:i, s:s, s:I, s:o, s:I, s:i, s:f, s:o, s:I, s:b, s:i, "
         "s:I, "
         "s:f, s:s, s:o, s:o, s:o}",
         "qkscope", QK_VERSION, "command_line", qk__json_text_or_null(s->command_line), "kind",
         "ablation", "run", a->name, "model", o->model, "num_layers", facts->num_layers,
         "num_q_heads", facts->num_q_heads, "num_k_heads", facts->num_k_heads, "texts_xxh3_128",
-        a->recording.texts_hash, "texts", (json_int_t)o->texts, "tokens", (json_int_t)o->tokens,
-        "text_groups", (int)a->text_groups, "loss", o->loss, "what", whats, "suffix",
-        (json_int_t)s->suffix, "controls", s->controls, "draws", s->draws, "seed",
-        (json_int_t)s->seed, "level", s->level, "profiles",
-        qk__needs_profiles(a) ? "of the other groups of texts" : "none", "groups",
-        list_groups(a), "capture", qk__json_text_or_null(s->capture), "screen",
+        a->recording.texts_hash, "texts", (json_int_t)o->texts, "lengths",
+        qk__lengths_to_json(&o->lengths), "tokens", (json_int_t)o->tokens, "text_groups",
+        (int)a->text_groups, "loss", o->loss, "what", whats, "suffix", (json_int_t)s->suffix,
+        "controls", s->controls, "draws", s->draws, "seed", (json_int_t)s->seed, "level",
+        s->level, "profiles", qk__needs_profiles(a) ? "of the other groups of texts" : "none",
+        "groups", list_groups(a), "capture", qk__json_text_or_null(s->capture), "screen",
         qk__json_text_or_null(s->screen));
 }
 

@@ -155,6 +155,7 @@ static void print_effects(const qk_ablation_outcome *o, bool singles, double tol
 
 static void tell_ablation(const request *r, const qk_ablation_outcome *o)
 {
+    char lengths[QK_LENGTHS_SIZE];
     const char *text =
         r->settings.dry_run
             ? "{model}: {texts} text{s}, {branches} changes of each, {flops:.3g} operations, "
@@ -165,7 +166,8 @@ static void tell_ablation(const request *r, const qk_ablation_outcome *o)
               "loss {loss:.5f} nats a token of {tokens}\n";
     cli_tell(&r->common, text,
              CLI_ROWS(CLI_OF(o, model), CLI_OF(o, complete), CLI_OF(o, texts),
-                      CLI_OF(o, texts_there), CLI_OF(o, tokens), CLI_OF(o, longest),
+                      CLI_OF(o, texts_there), CLI_OF(o, tokens),
+                      CLI_ROW("lengths", qk_text_lengths_say(&o->lengths, lengths)),
                       CLI_OF(o, branches), CLI_OF(o, flops), CLI_OF(o, forecast),
                       CLI_OF(o, loss), CLI_ROW("effects", effects_json(o, r->tolerance)),
                       CLI_OF(o, seconds)));

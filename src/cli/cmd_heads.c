@@ -13,6 +13,8 @@ static const qk_word FORMATS[] = {{"table", CLI_AS_TABLE}, {"csv", CLI_AS_CSV},
 
 static const qk_word BY[] = {{"query", 0}, {"key", 1}, {NULL, 0}};
 
+enum { MOST_LENGTHS = 2 * QK_LENGTHS_SIZE + 16 };
+
 typedef struct request {
     cli_common common;
     qk_head_query query;
@@ -62,21 +64,32 @@ typedef struct printed {
     qk_head_totals of;
 } printed;
 
+/* Of the texts, and of an ablation's where they are others. */
+static const char *lengths_of(const qk_head_side *side, char text[MOST_LENGTHS])
+{
+    snprintf(text, MOST_LENGTHS, "%s%s%s%s", side->lengths,
+             *side->lengths && *side->ablation ? "; " : "", *side->ablation ? "ablation: " : "",
+             side->ablation);
+    return text;
+}
+
 /* Says which model is a, and which b. */
 static void print_sides(const printed *p)
 {
     const qk_head_query *query = &p->request->query;
     for (int i = 0; i < 2 && query->other && !p->request->common.quiet; i++) {
         const qk_head_side *side = &p->of.sides[i];
+        char lengths[MOST_LENGTHS];
         cli_print("%c: %s (%s%s%s), %s\n", "ab"[i], i ? query->other : query->results,
                   *side->model ? side->model : "a model without a name",
-                  *side->capture ? ", " : "", side->capture, side->lengths);
+                  *side->capture ? ", " : "", side->capture, lengths_of(side, lengths));
     }
 }
 
 static int print_table(const printed *p)
 {
     const bool quiet = p->request->common.quiet, two = p->request->query.other;
+    char lengths[MOST_LENGTHS];
     print_sides(p);
     if (two && !quiet)
         cli_print("\n");
@@ -85,8 +98,8 @@ static int print_table(const printed *p)
     if (quiet)
         return code;
     cli_print(p->rows > 0 ? "\n" : "");
-    if (!two && *p->of.sides[0].lengths)
-        cli_print("%s\n", p->of.sides[0].lengths);
+    if (!two && *lengths_of(&p->of.sides[0], lengths))
+        cli_print("%s\n", lengths);
     if (p->request->query.by_key)
         cli_print("%zu key head%s, of %zu query heads\n", p->rows, cli_s((int64_t)p->rows),
                   p->of.heads);
@@ -101,14 +114,17 @@ static int print_table(const printed *p)
 static int print_json(const printed *p)
 {
     json_t *heads = cli_rows_json(p->columns);
-    cli_json_print(cli_object(CLI_ROWS(
-        CLI_ROW("results", p->request->query.results),
-        CLI_ROW_IF(p->request->query.other, "beside", p->request->query.other),
-        CLI_ROW("heads_in_results", p->of.heads), CLI_ROW("lengths", p->of.sides[0].lengths),
-        CLI_ROW_IF(p->request->query.other, "lengths_beside", p->of.sides[1].lengths),
-        CLI_ROW_IF(p->request->query.other, "in_a_alone", p->of.sides[0].alone),
-        CLI_ROW_IF(p->request->query.other, "in_b_alone", p->of.sides[1].alone),
-        CLI_ROW("heads", heads))));
+    char lengths[2][MOST_LENGTHS];
+    for (int i = 0; i < 2; i++)
+        lengths_of(&p->of.sides[i], lengths[i]);
+    cli_json_print(cli_object(
+        CLI_ROWS(CLI_ROW("results", p->request->query.results),
+                 CLI_ROW_IF(p->request->query.other, "beside", p->request->query.other),
+                 CLI_ROW("heads_in_results", p->of.heads), CLI_ROW("lengths", lengths[0]),
+                 CLI_ROW_IF(p->request->query.other, "lengths_beside", lengths[1]),
+                 CLI_ROW_IF(p->request->query.other, "in_a_alone", p->of.sides[0].alone),
+                 CLI_ROW_IF(p->request->query.other, "in_b_alone", p->of.sides[1].alone),
+                 CLI_ROW("heads", heads))));
     return EXIT_CODE_OK;
 }
 
@@ -138,7 +154,7 @@ static int print_list(const printed *p)
 static int print_heads(const printed *p)
 {
     const int format = p->request->common.json ? CLI_AS_JSON : p->request->format;
-    char count[80], lengths[2 * QK_LENGTHS_SIZE + 8];
+    char count[80], a[MOST_LENGTHS], b[MOST_LENGTHS], lengths[2 * MOST_LENGTHS + 8];
     if (format == CLI_AS_TABLE)
         return print_table(p);
     if (format == CLI_AS_JSON)
@@ -149,8 +165,8 @@ static int print_heads(const printed *p)
              p->request->query.by_key ? "%zu key heads, of %zu query heads"
                                       : "%zu of %zu heads",
              p->rows, p->of.heads);
-    snprintf(lengths, sizeof lengths, "%s%s%s", p->of.sides[0].lengths,
-             p->request->query.other ? "; b: " : "", p->of.sides[1].lengths);
+    snprintf(lengths, sizeof lengths, "%s%s%s", lengths_of(&p->of.sides[0], a),
+             p->request->query.other ? "; b: " : "", lengths_of(&p->of.sides[1], b));
     const char *const comments[3] = {p->call->line ? p->call->line : "qkscope heads", count,
                                      lengths};
     return cli_print_rows(p->columns, format, comments);

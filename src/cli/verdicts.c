@@ -79,7 +79,7 @@ static void add_verdict(FILE *text, const told *t, const qk_ablation_effect *e,
     fprintf(text, "%s%s", words.called, SAID[strncmp(words.called, "with", 4) == 0][found]);
     if (found == UNCHANGED) {
         if (strncmp(e->what, "window", 6) == 0)
-            fprintf(text, ", which have at most %lld tokens", (long long)t->outcome->longest);
+            fprintf(text, ", which have at most %.0f tokens", t->outcome->lengths.most);
         return;
     }
     fprintf(text, " (%.4f", plain(e->delta));

@@ -10,6 +10,7 @@
 #include "report/collages.h"
 #include "report/sections.h"
 #include "report/picture.h"
+#include "tables/text_lengths.h"
 
 enum {
     MAX_BESIDE = 900,      /* a figure no wider than this has its caption beside it */
@@ -33,6 +34,7 @@ typedef struct gallery {
     qk__collages collages;
     item *items;
     size_t count;
+    char ablation[QK_LENGTHS_SIZE]; /* texts that are other ones than those of the results */
 } gallery;
 
 /* Whether a collage belongs to the family, by the beginning of its name ("pca-", "rotation-"). */
@@ -208,6 +210,8 @@ static void family_figures(gallery *g, const qk__figure_family *family, size_t i
     qk__phrase id = qk__phrase_of("figures-%zu", index + 1);
     if (g->count > 0)
         qk__page_part(g->page, id.text, family ? family->title : "Collages");
+    if (g->count > 0 && *g->ablation && family && strstr(family->kinds->tables, "ablation"))
+        qk__put(g->page, "p.note", "The ablation is of %s.", g->ablation);
     for (size_t i = 0; i < g->count;) {
         const item *it = &g->items[i];
         if (it->drawn && it->drawn->model) {
@@ -237,6 +241,11 @@ static size_t room_for_collages(const gallery *g)
 void qk__section_figures(qk__page *page, const qk__report *report)
 {
     gallery g = {.page = page, .report = report};
+    char lengths[QK_LENGTHS_SIZE];
+    qk__lengths_of_all(report->results->lengths, report->results->num_models, lengths);
+    if (page->status == QK_OK)
+        page->status =
+            qk__ablation_lengths(report->tables, "main", lengths, g.ablation, &page->err);
     if (page->status == QK_OK)
         page->status = qk__collages_find(report->figures, report->results,
                                          room_for_collages(&g), &g.collages, &page->err);

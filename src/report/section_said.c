@@ -188,11 +188,15 @@ static json_t *add_heads(json_t *root, qk__page *page, const qk__report *report)
     const qk__points *points = &report->points;
     const char *why =
         points->num_models > 0 ? points->models[0].stages[QK__POINTS_OWN].why : NULL;
-    char lengths[QK_LENGTHS_SIZE];
+    char lengths[QK_LENGTHS_SIZE], ablation[QK_LENGTHS_SIZE];
     root = qk__json_set(root, "sums", sums(page, report));
-    root = qk__json_set(root, "lengths",
-                        qk__clean_text(qk__lengths_of_all(
-                            report->results->lengths, report->results->num_models, lengths)));
+    qk__lengths_of_all(report->results->lengths, report->results->num_models, lengths);
+    root = qk__json_set(root, "lengths", qk__clean_text(lengths));
+    if (page->status == QK_OK)
+        page->status =
+            qk__ablation_lengths(report->tables, "main", lengths, ablation, &page->err);
+    if (page->status == QK_OK)
+        root = qk__json_set(root, "ablation", qk__clean_text(ablation));
     root = qk__json_set(root, "shown", json_integer((json_int_t)points->shown));
     return qk__json_set(root, "why", qk__clean_text(why ? why : "none could be drawn"));
 }

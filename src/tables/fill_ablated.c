@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fills `ablated`: the model of an ablation, which ablation_groups.csv does not name, and its query heads. */
+/* Fills `ablated`: the model of an ablation, which ablation_groups.csv does not name, its query heads, and the lengths of
+ * its texts, which may be other texts than those of the results. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
 #include "base/error.h"
 #include "base/json_build.h"
 #include "tables/store.h"
+#include "tables/text_lengths.h"
 
 static qk_status add_ablation(qk__store_set *set, const qk__table_folder *source,
                               const qk__manifest *of, qk_error *err)
@@ -25,9 +31,17 @@ static qk_status add_ablation(qk__store_set *set, const qk__table_folder *source
         return qk__fail(err, QK_ERR_INCONSISTENT,
                         "%s: ablation_groups.csv, column 'heads': %.0f, and the model has %d",
                         source->folder, most, heads);
-    return qk__store_do(set->store, err,
-                        "INSERT INTO \"%w\".ablated VALUES (%Q, nullif(%d, 0))", set->name,
-                        model, heads);
+    QK_TRY(qk__store_do(set->store, err,
+                        "INSERT INTO \"%w\".ablated (model, query_heads) VALUES (%Q, "
+                        "nullif(%d, 0))",
+                        set->name, model, heads));
+    qk_text_lengths lengths = qk__lengths_of_json(json_object_get(of->root, "lengths"));
+    for (size_t i = 0; i < QK__NUM_LENGTHS; i++)
+        if (isfinite(*qk__length_of(&lengths, i)))
+            QK_TRY(qk__store_do(
+                set->store, err, "UPDATE \"%w\".ablated SET %s = %!.17g WHERE model = %Q",
+                set->name, qk__length_members[i].name, *qk__length_of(&lengths, i), model));
+    return QK_OK;
 }
 
 static qk_status add_folder(qk__store_set *set, const qk__table_folder *source, qk_error *err)

@@ -43,6 +43,7 @@ typedef struct head_list {
     list_column *columns; /* those to list, then those that condition and order read */
     size_t count, listed, capacity;
     size_t heads, models;
+    bool ablation; /* has a column of one */
 } head_list;
 
 /* ---- names of columns ------------------------------------------------------------------- */
@@ -151,6 +152,8 @@ static qk_status add_column(head_list *l, const char *side, const qk__store_colu
         l->columns = grown;
     }
     l->columns[l->count++] = c;
+    if (column->column && qk__find_table(column->column->file)->needs & QK__ABLATION)
+        l->ablation = true;
     return QK_OK;
 }
 
@@ -482,8 +485,9 @@ qk_status qk_head_list(const qk_head_query *query, qk_columns **columns, qk_head
     if (totals)
         *totals = (qk_head_totals){.heads = l.heads};
     for (int i = 0; i < (query->other ? 2 : 1) && totals && status == QK_OK; i++)
-        status = qk__tell_side(l.store, query->other ? SETS[i] : "main",
-                               query->other ? SETS[!i] : NULL, &totals->sides[i], err);
+        status =
+            qk__tell_side(l.store, query->other ? SETS[i] : "main",
+                          query->other ? SETS[!i] : NULL, l.ablation, &totals->sides[i], err);
     if (status == QK_OK)
         status = list_rows(&l, columns, err);
     if (status == QK_OK && query->where && qk_columns_num_rows(*columns) == 0)

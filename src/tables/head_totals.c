@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "base/json_build.h"
@@ -10,11 +11,13 @@
 #include "tables/store.h"
 #include "tables/text_lengths.h"
 
-static qk_status tell_lengths(qk__store *store, const char *set, qk_head_side *side,
-                              qk_error *err)
+/* Of models, where they are known; or of ablations, known or not. */
+static qk_status tell_lengths(qk__store *store, const char *set, bool ablated,
+                              char text[QK_LENGTHS_SIZE], qk_error *err)
 {
     qk_columns *rows;
-    QK_TRY(qk__store_ask(store, &rows, err, "SELECT * FROM \"%w\".models", set));
+    QK_TRY(qk__store_ask(store, &rows, err, "SELECT * FROM \"%w\".%s", set,
+                         ablated ? "ablated" : "models"));
     const size_t count = qk_columns_num_rows(rows);
     qk_text_lengths *all = qk__calloc(count + 1, sizeof *all);
     for (size_t i = 0; i < count && all; i++)
@@ -22,20 +25,32 @@ static qk_status tell_lengths(qk__store *store, const char *set, qk_head_side *s
             const double *values = qk_columns_reals(rows, qk__length_members[k].name);
             *qk__length_of(&all[i], k) = values ? values[i] : NAN;
         }
-    if (all && count > 0 && isfinite(all[0].most))
-        qk__lengths_of_all(all, count, side->lengths);
+    if (all && count > 0 && (ablated || isfinite(all[0].most)))
+        qk__lengths_of_all(all, count, text);
     free(all);
     qk_columns_free(&rows);
     return all ? QK_OK : qk__nomem(err);
 }
 
-qk_status qk__tell_side(qk__store *store, const char *set, const char *other,
+qk_status qk__ablation_lengths(qk__store *store, const char *set, const char *others,
+                               char text[QK_LENGTHS_SIZE], qk_error *err)
+{
+    *text = 0;
+    QK_TRY(tell_lengths(store, set, true, text, err));
+    if (strcmp(text, others) == 0)
+        *text = 0;
+    return QK_OK;
+}
+
+qk_status qk__tell_side(qk__store *store, const char *set, const char *other, bool ablation,
                         qk_head_side *side, qk_error *err)
 {
     const qk__table_folder *folder = &qk__store_set_of(store, set)->sources[0];
     qk_columns *rows;
     double alone;
-    QK_TRY(tell_lengths(store, set, side, err));
+    QK_TRY(tell_lengths(store, set, false, side->lengths, err));
+    if (ablation)
+        QK_TRY(qk__ablation_lengths(store, set, side->lengths, side->ablation, err));
     if (!other)
         return QK_OK;
     QK_TRY(qk__store_ask(store, &rows, err, "SELECT model FROM \"%w\".head_ids LIMIT 1", set));

@@ -252,6 +252,9 @@ static qk_status add_ablated(qk__store_table *table, qk_error *err)
     table->fill = qk__fill_ablated;
     QK_TRY(add_column(table, &capacity, (qk__store_column){.name = "model"}, err));
     QK_TRY(add_column(table, &capacity, (qk__store_column){.name = "query_heads"}, err));
+    for (size_t i = 0; i < QK__NUM_LENGTHS; i++)
+        QK_TRY(add_column(table, &capacity,
+                          (qk__store_column){.name = qk__length_members[i].name}, err));
     return create(table, err);
 }
 

@@ -74,7 +74,8 @@ static qk_status list_tables(qk__store *t, const qk__store_set *set, qk_error *e
                     "scored, the model here",
                     err));
     QK_TRY(list_row(t, "ablated", "*", NULL,
-                    "the model of ablation_groups, and its query_heads", err));
+                    "the model of ablation_groups, its query_heads and lengths of its texts",
+                    err));
     QK_TRY(list_row(t, "any table of heads", "head_id", NULL,
                     "the head's number, the same in all tables: JOIN ... USING (head_id)",
                     err));

@@ -141,10 +141,10 @@ const char *qk__category_at(const char *text);
  * gives a list that looks like an answer. */
 QK_MUST_CHECK qk_status qk__check_shifts(const char *condition, qk_error *err);
 
-/* Lengths of texts of the models in a set. With a second set, also the model, the capture, and how many heads the
- * second set lacks. */
+/* Lengths of texts of the models in a set, and of its ablation, if it is asked for. With a second set, also the model,
+ * the capture, and how many heads the second set lacks. */
 QK_MUST_CHECK qk_status qk__tell_side(qk__store *store, const char *set, const char *other,
-                                      qk_head_side *side, qk_error *err);
+                                      bool ablation, qk_head_side *side, qk_error *err);
 
 /* The rows that a statement returns. */
 QK_MUST_CHECK qk_status qk__sql_rows(qk__store *t, sqlite3_stmt *statement, qk_columns **rows,

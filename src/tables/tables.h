@@ -22,7 +22,7 @@
  *                   more than 1,024 bins a side 2, 4, ... are one; width: tokens a bin, NULL where heads differ. The
  *                   last bins of a model have a row, without pairs, too
  *     dimension_weights  head_component_weights.csv likewise: component_weight, the mean over the heads of a model
- *     ablated       the model of ablation_groups.csv, and its query heads: NULL where they are not known
+ *     ablated       the model of ablation_groups.csv, and its query heads, and lengths of its texts: NULL where they are not known
  *     scores        scores.csv: a row a model and column of numbers; scored is the model of `models` that it is of
  *
  * and the aggregates median(x), quantile(x, p), corr(x, y), slope(x, y), sd(x). avg(x) carries rounding errors. */
@@ -74,6 +74,11 @@ QK_MUST_CHECK qk_status qk__store_expect(qk__store *tables, const char *sql, qk_
  * is wrong, with the place; QK_ERR_UNSUPPORTED: it needs more than that. */
 QK_MUST_CHECK qk_status qk__store_query(qk__store *tables, const char *sql, double seconds,
                                         qk_columns **rows, qk_error *err);
+
+/* The lengths of an ablation's texts in words; "" without an ablation, and where they are those of the others. */
+QK_MUST_CHECK qk_status qk__ablation_lengths(qk__store *tables, const char *set,
+                                             const char *others, char text[QK_LENGTHS_SIZE],
+                                             qk_error *err);
 
 /* Appends to a SELECT from the head_numbers of a set ", ... AS sentence": what a head is, in words; empty where nothing is known.
  * head: what it is called, in SQL. gaps: "{r_k}" stands for a number. */

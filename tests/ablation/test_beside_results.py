@@ -57,12 +57,27 @@ def test_an_ablation_alone_has_heads_too(qkscope, results):
     assert len(losses) == 8 and losses == sorted(losses, reverse=True)
 
 
+def test_texts_of_other_lengths(qkscope, results):
+    """Are told where a number of the ablation is listed, or read by a condition."""
+    own, others = "ablation: texts of 48 tokens", ["--columns", "layer,q_head,r_q"]
+    plain = json.loads(qkscope("heads", results, "--json", *others, expect=0).out)["lengths"]
+    assert plain.startswith("texts of ") and "ablation" not in plain
+    for words in ([], ["--columns", "layer,remove_loss"], [*others, "--where", "remove_loss < 9"], [*others, "--sort", "-freeze_loss"]):
+        assert json.loads(qkscope("heads", results, *words, "--json", expect=0).out)["lengths"] == f"{plain}; {own}"
+        assert f"{plain}; {own}\n" in qkscope("heads", results, *words, expect=0).out
+        assert f"\n% {plain}; {own}\n" in qkscope("heads", results, *words, "--format", "latex", expect=0).out
+    assert json.loads(qkscope("heads", results / "ablation", "--json", expect=0).out)["lengths"] == own
+    row, = json.loads(qkscope("sql", results, "select text_tokens, text_tokens_most from ablated", "--json", expect=0).out)["rows"]
+    assert list(row.values() if isinstance(row, dict) else row) == [48, 48]
+
+
 @pytest.mark.test_all
 def test_the_report_shows_them(qkscope, results, tmp_path):
     shutil.copytree(results, tmp_path / "results")
     qkscope("report", tmp_path / "results", "--quiet", expect=0)
     page = (tmp_path / "results/report.html").read_text()
-    assert '"table":"ablation_heads.csv"' in page
+    assert '"table":"ablation_heads.csv"' in page and '"ablation":"texts of 48 tokens"' in page
+    assert "The ablation is of texts of 48 tokens." in page
     assert {f.name for f in (tmp_path / "results/figures").glob("ablation-*.svg")} >= {"ablation-01-remove.svg", "ablation-03-r-q.svg"}
 
 

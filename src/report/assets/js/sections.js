@@ -84,7 +84,8 @@ function factsOfHeads() {
       [when(models.length > 1, html`<strong>${whole(models.length)}</strong>: `), someOf(models.map((m) => name(m.label)), FEW_NAMES)]),
     fact("Heads", html`<strong>${whole(NUM_HEADS)}</strong> query heads in ${when(least < most, `${least} to `)}${most} ${plural(most, "layer")}`),
     fact("Rows a head", span(sums.rows_least, sums.rows_most, "queries or keys")),
-    fact("Texts", span(sums.texts_least, sums.texts_most, `a head; ${SAID.lengths}`))];
+    fact("Texts", span(sums.texts_least, sums.texts_most, `a head; ${SAID.lengths}`)),
+    when(SAID.ablation, fact("Ablation", SAID.ablation))];
 }
 
 function analysed() {
