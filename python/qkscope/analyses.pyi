@@ -657,6 +657,7 @@ def loss(
     tokenizer: str | os.PathLike[str] | None = None,
     dtype: Literal['float32', 'f32', 'bf16-sim', 'bf16', 'f16-sim'] = 'float32',
     text_column: str | None = None,
+    id_column: str | None = None,
     max_texts: int | None = None,
     max_length: int | None = None,
     long: Literal['split', 'cut', 'truncate', 'skip'] = 'split',
@@ -689,6 +690,8 @@ def loss(
     Texts:
         text_column
             key or column of JSON, .parquet, .csv that holds the text (None: text)
+        id_column
+            column that holds ids of texts (None: their numbers)
         max_texts
             take the first N texts (1 to 1e+15; None: all)
         max_length
@@ -732,6 +735,7 @@ def ablate(
     tokenizer: str | os.PathLike[str] | None = None,
     dtype: Literal['float32', 'f32', 'bf16-sim', 'bf16', 'f16-sim'] = 'float32',
     text_column: str | None = None,
+    id_column: str | None = None,
     max_texts: int | None = None,
     max_length: int | None = None,
     long: Literal['split', 'cut', 'truncate', 'skip'] = 'split',
@@ -817,6 +821,8 @@ def ablate(
     Texts:
         text_column
             key or column of JSON, .parquet, .csv that holds the text (None: text)
+        id_column
+            column that holds ids of texts (None: their numbers)
         max_texts
             take the first N texts (1 to 1e+15; None: all)
         max_length

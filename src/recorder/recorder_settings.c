@@ -73,7 +73,7 @@ static const qk_setting ROWS[] = {
      .section = "Texts", .yaml = "dataset.text_column"},
     {"id-column", QK_SETTING_TEXT, AT(id_column), .value = "NAME",
      .help = "column that holds ids of texts", .unset = "their numbers", .section = "Texts",
-     .commands = CAPTURE, .yaml = "dataset.id_column"},
+     .yaml = "dataset.id_column"},
     {"dataset-name", QK_SETTING_TEXT, AT(dataset_name), .value = "WORD",
      .help = "of a folder, take files with this word in their path", .section = "Texts",
      .commands = "", .yaml = "dataset.name"},

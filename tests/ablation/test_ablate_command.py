@@ -732,7 +732,7 @@ def test_json(qkscope, whole, results, tmp_path):
     (["--suffix", "1"], 2, "--suffix"), (["--ci", "100"], 2, "--ci"), (["--draws", "-1"], 2, "--draws"),
     (["--memory", "0"], 2, "--memory"),
     (["--results", "nowhere", "--groups", "top 2 by r_q"], 1, "nowhere"), (["--shard", "3/3"], 2, "3/3"),
-    (["-t", "nothing.txt"], 1, "nothing.txt"), (["-m", "nothing"], 1, "nothing"), (["--rows", "9"], 2, "--rows")], ids=str)
+    (["-t", "nothing.txt"], 1, "nothing.txt"), (["--id-column", "no"], 1, '"no"'), (["-m", "nothing"], 1, "nothing"), (["--rows", "9"], 2, "--rows")], ids=str)
 def test_refused(qkscope, whole, tmp_path, words, code, said):
     """By name, and nothing is left."""
     found = ablate(qkscope, whole[0], tmp_path / "out", *words, expect=code)
