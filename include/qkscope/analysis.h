@@ -308,6 +308,8 @@ typedef struct qk_analysis_totals {
     double r_q[QK_DEPTHS], r_k[QK_DEPTHS], abs_r_k[QK_DEPTHS];
     /* rotation: heads with a drift axis, those with bias_strength > 0, those without an axis; means along it */
     size_t rotated, bias_positive, degenerate;
+    size_t bias_told,
+        bias_certain; /* heads with an interval of it, and those whose interval lies above 0 */
     double abs_r_q_a, abs_r_k_a, plane_var_fraction;
     double abs_r_q_a_by_depth[QK_DEPTHS], abs_r_k_a_by_depth[QK_DEPTHS];
     /* plasticity */

@@ -12,15 +12,20 @@ typedef struct sums {
     qk__mean all_r_q_a, all_r_k_a, plane, sink_mass, distance_share;
 } sums;
 
-static void add_rotation(qk_analysis_totals *totals, sums *s, const qk_rotation *rotation,
+static void add_rotation(qk_analysis_totals *totals, sums *s, const qk_head_results *head,
                          double depth)
 {
+    const qk_rotation *rotation = head->rotation;
     if (rotation->degenerate) {
         totals->degenerate++;
         return;
     }
     totals->rotated++;
     totals->bias_positive += rotation->bias_strength > 0;
+    if (head->intervals && isfinite(head->intervals->bias_strength.lo)) {
+        totals->bias_told++;
+        totals->bias_certain += head->intervals->bias_strength.lo > 0;
+    }
     qk__mean_add(&s->all_r_q_a, fabs(rotation->r_q_a));
     qk__mean_add(&s->all_r_k_a, fabs(rotation->r_k_a));
     qk__depth_add(&s->r_q_a, depth, fabs(rotation->r_q_a));
@@ -145,7 +150,7 @@ void qk_analysis_totals_of(const qk_analysis_results *results, qk_analysis_total
             qk__depth_add(&s.abs_r_k, depth, fabs(head->pca->components[0].r_k));
         }
         if (head->rotation)
-            add_rotation(totals, &s, head->rotation, depth);
+            add_rotation(totals, &s, head, depth);
         if (head->plasticity)
             qk__depth_add(&s.ap, depth, head->plasticity->ap_overall);
         if (head->attention)

@@ -77,7 +77,8 @@ static json_t *position_json(const qk_analysis_totals *t)
 
 static const char ROTATION[] =
     "[{rotation.heads?}\n"
-    "  bias towards recent keys      {rotation.bias_positive:5d} of {rotation.heads} head{s}\n"
+    "  bias towards recent keys      {rotation.bias_positive:5d} of {rotation.heads} head{s}"
+    "[{rotation.bias_told?}, certain {rotation.bias_certain}]\n"
     "  mean |r_q|, |r_k| along a     {rotation.mean_abs_r_q_a:5.3f}, "
     "{rotation.mean_abs_r_k_a:5.3f}\n"
     "  mean variance in the plane    {rotation.mean_plane_var_fraction:5.1%}\n]"
@@ -85,10 +86,11 @@ static const char ROTATION[] =
 
 static json_t *rotation_json(const qk_analysis_totals *t)
 {
-    return cli_object(CLI_ROWS(
-        CLI_ROW("heads", t->rotated), CLI_OF(t, degenerate), CLI_OF(t, bias_positive),
-        CLI_ROW("mean_abs_r_q_a", t->abs_r_q_a), CLI_ROW("mean_abs_r_k_a", t->abs_r_k_a),
-        CLI_ROW("mean_plane_var_fraction", t->plane_var_fraction)));
+    return cli_object(CLI_ROWS(CLI_ROW("heads", t->rotated), CLI_OF(t, degenerate),
+                               CLI_OF(t, bias_positive), CLI_OF(t, bias_told),
+                               CLI_OF(t, bias_certain), CLI_ROW("mean_abs_r_q_a", t->abs_r_q_a),
+                               CLI_ROW("mean_abs_r_k_a", t->abs_r_k_a),
+                               CLI_ROW("mean_plane_var_fraction", t->plane_var_fraction)));
 }
 
 /* ---- plasticity ------------------------------------------------------------------------- */

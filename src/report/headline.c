@@ -46,6 +46,8 @@ const qk__headline_column qk__headline_columns[QK__NUM_HEADLINES] = {
      "plane_var_fraction", true},
     {"bias_positive", "bias &gt; 0", "share of heads", ROTATION, "avg", "bias_strength > 0",
      true},
+    {"bias_certain", "bias surely &gt; 0", "share of heads with an interval", ROTATION, "avg",
+     "bias_strength_lo > 0", true},
     {"bias_median", "bias", "median, per token", ROTATION, "median", "bias_strength", false},
     {"slope_ratio", "slope ratio", "median of |\xCE\xB1<sub>k</sub>| / |\xCE\xB1<sub>q</sub>|",
      ROTATION, "median", "abs(alpha_k) / abs(alpha_q)", false},

@@ -15,7 +15,7 @@ typedef struct qk__headline_column {
     bool percent;                /* shown as a percentage */
 } qk__headline_column;
 
-enum { QK__NUM_HEADLINES = 34 };
+enum { QK__NUM_HEADLINES = 35 };
 extern const qk__headline_column qk__headline_columns[QK__NUM_HEADLINES];
 
 /* A row: one model, or all heads of several models together. */

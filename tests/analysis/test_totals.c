@@ -117,6 +117,8 @@ static void test_rotation_and_plasticity(void **state)
     made_up m = {0};
     qk_analysis_totals totals;
     static const double bias[] = {0.5, -0.25, 0};
+    qk_head_intervals intervals[2] = {{.bias_strength = {0.25, 0.75, 0}},
+                                      {.bias_strength = {-0.5, 0, 0}}};
     for (size_t i = 0; i < 4; i++) {
         add_head(&m, i < 2 ? 0 : 1);
         m.heads[i].rotation = &m.rotations[i];
@@ -128,7 +130,11 @@ static void test_rotation_and_plasticity(void **state)
         m.heads[i].plasticity = &m.plasticities[i];
         m.plasticities[i].ap_overall = i == 1 ? NAN : 0.25 * (double)i;
     }
+    m.heads[0].intervals = &intervals[0]; /* the third head has none */
+    m.heads[1].intervals = &intervals[1];
     qk_analysis_totals_of(&m.report, &totals);
+    assert_int_equal(totals.bias_told, 2);
+    assert_int_equal(totals.bias_certain, 1);
     assert_int_equal(totals.rotated, 3);
     assert_int_equal(totals.degenerate, 1);
     assert_int_equal(totals.bias_positive, 1);

@@ -67,6 +67,18 @@ def test_json_agrees_with_the_tables(qkscope, tmp_path):
     assert sum(said["categories"].values()) == 4
 
 
+def test_biases_that_are_certain(qkscope, tmp_path):
+    """Are counted where there are intervals, beside those that are above 0 by sign."""
+    words = ["rotate", EXAMPLE, "--ci", "95", "-o"]
+    told = json.loads(qkscope(*words, tmp_path / "a", "--json", expect=0).out)["rotation"]
+    rotated = read_csv(tmp_path / "a" / "rotated.csv")
+    certain = sum(r["bias_strength_lo"] > 0 for r in rotated)
+    assert told["bias_told"] == len(rotated) and told["bias_certain"] == certain
+    line = f"{told['bias_positive']} of {len(rotated)} heads"
+    assert f"{line}, certain {certain}\n" in qkscope(*words, tmp_path / "b", expect=0).out
+    assert f"{line}\n" in qkscope("rotate", EXAMPLE, "-o", tmp_path / "c", expect=0).out
+
+
 def test_manifest_has_the_settings_of_what_was_run(qkscope, tmp_path):
     qkscope("plasticity", EXAMPLE, "-o", tmp_path / "p", "--max-pairs", 99, "--ks-alpha", 0.2,
             "--layers", 0, "--seed", 3, expect=0)

@@ -260,8 +260,9 @@ function leadComponents() {
 }
 
 function leadRotation() {
-  const [bias, plane, ap, drop, error] = ["bias_positive", "plane_variance", "ap_overall", "ap_drop", "ap_overall_se"].map(headline);
-  return [when(!Number.isNaN(bias), html` ${strong(shareText(bias))} favour recent keys along axis a; the plane of drift and separation holds ${strong(shareText(plane))} of the variance.`),
+  const [bias, certain, plane, ap, drop, error] = ["bias_positive", "bias_certain", "plane_variance", "ap_overall", "ap_drop", "ap_overall_se"].map(headline);
+  return [when(!Number.isNaN(bias), html` ${strong(shareText(bias))} favour recent keys along axis a${
+    when(!Number.isNaN(certain), html`, ${strong(shareText(certain))} for certain`)}; the plane of drift and separation holds ${strong(shareText(plane))} of the variance.`),
     when(!Number.isNaN(ap), html` Attention plasticity is ${strong(rounded(ap))} (1: the query decides which of two keys wins; 0: the same one wins, whatever the query)${
       when(!Number.isNaN(drop), html` and ${drop > 0 ? "falls" : "rises"} by ${strong(rounded(Math.abs(drop), 2))} from the first to the last fifth of the context`)}.`),
     when(!Number.isNaN(error), html` Plasticity is from ${heldKeys()}, which alone gives it a standard error of up to ${strong(rounded(error, 2))}.`)];
