@@ -176,12 +176,14 @@ typedef struct qk_head_side {
     size_t alone;                  /* heads that the other folder lacks */
     char lengths[QK_LENGTHS_SIZE]; /* of the texts, in words */
     char ablation
-        [QK_LENGTHS_SIZE]; /* likewise of the ablation, where a column of it is listed and they are others */
+        [QK_LENGTHS_SIZE]; /* of an ablation's texts, where they differ and its columns are listed */
 } qk_head_side;
 
+enum { QK_EMPTY_SIZE = 200 };
 typedef struct qk_head_totals {
-    size_t heads;          /* before any was left out */
-    qk_head_side sides[2]; /* with another folder; else only lengths of the first are set */
+    size_t heads;              /* before any was left out */
+    char empty[QK_EMPTY_SIZE]; /* listed columns that no head has, with commas between */
+    qk_head_side sides[2];     /* with another folder; else only lengths of the first are set */
 } qk_head_totals;
 
 /* A row for each head, with the names of the columns of the tables (heads.csv, qk.csv on PC0, rotated.csv,

@@ -169,7 +169,8 @@ class Results:
         beside    other results, of one model as these: columns then begin with "a.", which are these, "b." or
                   "diff.", b less a
 
-        Raises ArgumentError where a condition or a column is wrong, and NotFoundError where no head has a column."""
+        Raises ArgumentError where a condition or a column is wrong, and NotFoundError where no head has a column that a condition or
+        an order reads."""
         folders = [self._whole()]
         if beside is not None:
             folders.append(beside._whole() if isinstance(beside, Results) else Path(beside))

@@ -199,6 +199,10 @@ static int run_heads(cli_call *call)
     }
     p.columns = columns;
     p.rows = qk_columns_num_rows(columns);
+    if (*p.of.empty && !r->common.quiet)
+        cli_error("note: no head has %s here: the fields are empty; 'qkscope explain COLUMN' "
+                  "says where a column comes from",
+                  p.of.empty);
     int code = print_heads(&p);
     qk_columns_free(&columns);
     return code;

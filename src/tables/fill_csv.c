@@ -13,7 +13,9 @@
 
 /* The limit on all tables: head_distance.csv may have 150 million rows. */
 static const int64_t MOST_OF_TABLES = INT64_C(8) << 30;
-enum { NUM_IDS = 5 }; /* head_id, model, layer, q_head, k_head */
+enum {
+    NUM_IDS = 5
+}; /* head_id, model, layer, q_head, k_head, which an ablation's table lacks */
 
 /* ---- rows ------------------------------------------------------------------------------- */
 
@@ -40,6 +42,7 @@ typedef struct filling {
     /* The file's column for each column of the table; QK__NO_COLUMN: it is not wanted or not there. */
     size_t *columns;
     size_t pc;
+    size_t ids; /* so many columns are ids of a head */
     qk__row_model model;
     const index_column *index; /* NULL: the table has one row a head */
     size_t index_at;           /* column of the table */
@@ -52,7 +55,7 @@ static qk_status find_columns(filling *f, qk_error *err)
     const qk__store_table *table = f->table;
     for (size_t i = 0; i < table->num_columns; i++) {
         const qk__store_column *c = &table->columns[i];
-        bool id = (table->of_heads && (i < NUM_IDS || (f->index && i == f->index_at))) ||
+        bool id = i < f->ids || (table->of_heads && f->index && i == f->index_at) ||
                   (strcmp(table->name, "models") == 0 && strcmp(c->name, "model") == 0);
         f->columns[i] = QK__NO_COLUMN;
         if (c->column && (c->wanted || id))
@@ -84,16 +87,17 @@ static qk_status prepare_insert(filling *f, qk_error *err)
 static qk_status bind_ids(filling *f, qk_error *err)
 {
     int64_t id[3];
-    QK_TRY(qk__row_model_find(&f->model, f->table->set, f->csv, f->columns[1], err));
-    for (size_t i = 0; i < 3; i++)
+    if (f->table->of_heads)
+        QK_TRY(qk__row_model_find(&f->model, f->table->set, f->csv, f->columns[1], err));
+    for (size_t i = 0; i < f->ids - 2; i++)
         QK_TRY(qk__reader_integer(f->csv, f->columns[2 + i], 0, QK__MAX_ID, &id[i], err));
     f->head = (f->model.id << 2 * QK__ID_BITS) + (id[0] << QK__ID_BITS) + id[1];
     sqlite3_bind_int64(f->insert, 1, f->head);
     if (f->table->columns[1].wanted)
         sqlite3_bind_text(f->insert, 2, f->model.name, -1, SQLITE_STATIC);
-    for (int i = 0; i < 3; i++)
+    for (size_t i = 0; i < f->ids - 2; i++)
         if (f->table->columns[2 + i].wanted)
-            sqlite3_bind_int64(f->insert, 3 + i, id[i]);
+            sqlite3_bind_int64(f->insert, (int)i + 3, id[i]);
     return QK_OK;
 }
 
@@ -146,7 +150,9 @@ static qk_status fail_twice(filling *f, qk_error *err)
     }
     qk__reader_close(&again);
     if (before == 0 || before >= row)
-        return qk__fail(err, QK_ERR_INCONSISTENT, "%s: model '%.80s' is in another folder, too",
+        return qk__fail(err, QK_ERR_INCONSISTENT,
+                        "%s: model '%.80s' is in another folder, too: where these are two "
+                        "models, make the results again with --model-name",
                         path, f->model.name);
     return qk__fail(
         err, QK_ERR_INCONSISTENT,
@@ -224,9 +230,9 @@ static qk_status add_row(filling *f, qk_error *err)
         QK_TRY(qk__reader_integer(f->csv, f->pc, 0, INT_MAX, &pc, err));
     if (pc > 0)
         return QK_OK;
-    if (table->of_heads)
+    if (f->ids > 0)
         QK_TRY(bind_ids(f, err));
-    for (size_t i = table->of_heads ? NUM_IDS : 0; i < table->num_columns; i++)
+    for (size_t i = f->ids; i < table->num_columns; i++)
         if (f->columns[i] != QK__NO_COLUMN)
             QK_TRY(bind_field(f, i, err));
     if (f->index)
@@ -264,7 +270,12 @@ static qk_status fill_from(filling *f, qk_error *err)
         QK_TRY(qk__open_table_file(&set->sources[i], f->table->file, &f->csv, err));
         if (!f->csv)
             continue;
-        qk_status status = add_rows(f, err);
+        qk_status status = f->table->of_ablation
+                               ? qk__row_model_ablated(&f->model, set, &set->sources[i],
+                                                       f->table->file->info.name, err)
+                               : QK_OK;
+        if (status == QK_OK)
+            status = add_rows(f, err);
         qk__reader_close(&f->csv);
         QK_TRY(status);
     }
@@ -284,6 +295,7 @@ static void find_index(filling *f)
 qk_status qk__fill_csv(qk__store_table *table, qk_error *err)
 {
     filling f = {.table = table, .pc = QK__NO_COLUMN, .last_head = -1};
+    f.ids = table->of_heads ? NUM_IDS : table->of_ablation ? NUM_IDS - 1 : 0;
     qk__store *t = table->set->store;
     qk_status status = QK_OK;
     table->columns[0].wanted = true;
@@ -293,7 +305,7 @@ qk_status qk__fill_csv(qk__store_table *table, qk_error *err)
     f.columns = qk__calloc(table->num_columns, sizeof *f.columns);
     if (!f.columns)
         return qk__nomem(err);
-    if (table->of_heads)
+    if (f.ids > 0)
         status = qk__row_model_begin(&f.model, table->set, err);
     if (status == QK_OK)
         status = qk__store_do(t, err, "BEGIN");

@@ -34,6 +34,7 @@ typedef struct list_column {
     const qk__store_column *column;
     const char *set;
     size_t values; /* heads that have a value */
+    bool read;     /* by a condition or an order */
 } list_column;
 
 typedef struct head_list {
@@ -42,7 +43,8 @@ typedef struct head_list {
     const char *from;
     list_column *columns; /* those to list, then those that condition and order read */
     size_t count, listed, capacity;
-    size_t heads, models;
+    size_t models;
+    qk_head_totals said;
     bool ablation; /* has a column of one */
 } head_list;
 
@@ -131,7 +133,7 @@ static qk_status check_side(const head_list *l, const char *side, const qk__stor
 static qk_status add_column(head_list *l, const char *side, const qk__store_column *column,
                             qk_error *err)
 {
-    list_column c = {.column = column, .set = side};
+    list_column c = {.column = column, .set = side, .read = l->listed > 0};
     const char *name = column->name;
     const bool one = strcmp(side, "main") == 0;
     snprintf(c.name, sizeof c.name, "%s%s%s", one ? "" : side, one ? "" : ".", name);
@@ -143,8 +145,10 @@ static qk_status add_column(head_list *l, const char *side, const qk__store_colu
     else
         snprintf(c.from, sizeof c.from, "%s.\"%s\"", side, name);
     for (size_t i = 0; i < l->count; i++)
-        if (strcmp(l->columns[i].name, c.name) == 0)
+        if (strcmp(l->columns[i].name, c.name) == 0) {
+            l->columns[i].read |= c.read;
             return QK_OK;
+        }
     if (l->count == l->capacity) {
         list_column *grown = qk__grow(l->columns, &l->capacity, sizeof *grown);
         if (!grown)
@@ -274,13 +278,15 @@ static const char *folder_of(const head_list *l, const char *set)
     return strcmp(set, "b") == 0 ? l->query->other : l->query->results;
 }
 
-/* A list that is empty because a table is missing would look like an answer. */
-static qk_status need_column(const head_list *l, const list_column *c, qk_error *err)
+/* A list that is empty because a table is missing would look like an answer. Empty fields do not. */
+static qk_status need_column(head_list *l, const list_column *c, qk_error *err)
 {
     const char *option = c->column->column ? c->column->column->info.option : NULL;
     const bool diff = strcmp(c->set, "diff") == 0;
     if (c->values > 0 || strcmp(c->column->name, "model") == 0) /* a name may be empty */
         return QK_OK;
+    if (!c->read)
+        return qk__note_empty(l->said.empty, c->name);
     return qk__fail(err, QK_ERR_NOT_FOUND,
                     "%s%s%s: no head has a %s here%s%s; 'qkscope explain %s' says what it is "
                     "and where it comes from",
@@ -306,7 +312,7 @@ static qk_status count_values(head_list *l, qk_error *err)
     qk__buffer_free(&sql);
     if (status == QK_OK && sqlite3_step(statement) != SQLITE_ROW)
         status = qk__sql_fail(l->store, SQLITE_ERROR, err);
-    l->heads = status == QK_OK ? (size_t)sqlite3_column_int64(statement, 0) : 0;
+    l->said.heads = status == QK_OK ? (size_t)sqlite3_column_int64(statement, 0) : 0;
     for (size_t i = 0; i < l->count && status == QK_OK; i++)
         l->columns[i].values = (size_t)sqlite3_column_int64(statement, (int)i + 1);
     sqlite3_finalize(statement);
@@ -320,7 +326,7 @@ static qk_status choose_columns(head_list *l, qk_error *err)
     size_t kept = 0;
     double models;
     QK_TRY(count_values(l, err));
-    if (l->heads == 0)
+    if (l->said.heads == 0)
         return qk__fail(err, QK_ERR_NOT_FOUND, "%s: no heads in the tables here",
                         l->query->results);
     QK_TRY(qk__sql_number(l->store, &models, err,
@@ -375,14 +381,7 @@ static qk_status add_conditions(const head_list *l, qk__buffer *sql, qk_error *e
     const qk_head_query *q = l->query;
     QK_TRY(qk__buffer_printf(sql, err, " FROM %s WHERE (%s\n)", l->from,
                              q->where ? q->where : "1"));
-    for (size_t i = 0; i < q->heads.count; i++) {
-        const qk_head_range *r = &q->heads.items[i];
-        QK_TRY(qk__buffer_printf(
-            sql, err, "%s(layer BETWEEN %d AND %d AND q_head BETWEEN %d AND %d)%s",
-            i == 0 ? " AND (" : " OR ", r->first_layer, r->last_layer, r->first_head,
-            r->last_head, i + 1 == q->heads.count ? ")" : ""));
-    }
-    return QK_OK;
+    return qk__put_named_heads(&q->heads, sql, err);
 }
 
 static const char *order_of(const qk_head_query *q, bool *down)
@@ -483,7 +482,7 @@ qk_status qk_head_list(const qk_head_query *query, qk_columns **columns, qk_head
     head_list l = {.query = query, .from = query->other ? OF_TWO : OF_ONE};
     qk_status status = read_query(&l, err);
     if (totals)
-        *totals = (qk_head_totals){.heads = l.heads};
+        *totals = l.said;
     for (int i = 0; i < (query->other ? 2 : 1) && totals && status == QK_OK; i++)
         status =
             qk__tell_side(l.store, query->other ? SETS[i] : "main",

@@ -67,6 +67,25 @@ qk_status qk__tell_side(qk__store *store, const char *set, const char *other, bo
     return QK_OK;
 }
 
+qk_status qk__note_empty(char names[QK_EMPTY_SIZE], const char *name)
+{
+    const size_t used = strlen(names);
+    snprintf(names + used, QK_EMPTY_SIZE - used, "%s%s", used > 0 ? ", " : "", name);
+    return QK_OK;
+}
+
+qk_status qk__put_named_heads(const qk_head_set *heads, qk__buffer *sql, qk_error *err)
+{
+    for (size_t i = 0; i < heads->count; i++) {
+        const qk_head_range *r = &heads->items[i];
+        QK_TRY(qk__buffer_printf(
+            sql, err, "%s(layer BETWEEN %d AND %d AND q_head BETWEEN %d AND %d)%s",
+            i == 0 ? " AND (" : " OR ", r->first_layer, r->last_layer, r->first_head,
+            r->last_head, i + 1 == heads->count ? ")" : ""));
+    }
+    return QK_OK;
+}
+
 qk_status qk__need_named_heads(qk__store *store, const char *from, const qk_head_set *heads,
                                qk_error *err)
 {

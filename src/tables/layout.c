@@ -7,6 +7,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "tables/store.h"
+#include "tables/text_lengths.h"
 
 static const qk__column *column_of(const qk__table *table, const char *name)
 {
@@ -54,6 +55,9 @@ static const char *sql_type(const qk__store_column *c)
         [QK_COLUMN_TEXT] = "TEXT", [QK_COLUMN_INTEGER] = "INTEGER", [QK_COLUMN_REAL] = "REAL"};
     if (c->column)
         return TYPES[c->column->info.type];
+    for (size_t i = 0; i < QK__NUM_LENGTHS; i++)
+        if (strcmp(c->name, qk__length_members[i].name) == 0)
+            return TYPES[QK_COLUMN_REAL];
     static const char *const REALS[] = {"depth", "width", "value"},
                              *const INTEGERS[] = {"head_id", "model_id", "layer",      "q_head",
                                                   "k_head",  "tenth",    "query_heads"};
@@ -95,8 +99,11 @@ static qk_status add_file(qk__store_table *table, const qk__table *file, qk_erro
     table->fill = qk__fill_csv;
     table->of_heads = column_of(file, "model") && column_of(file, "q_head");
     table->a_head = is_head_table(table->name);
-    if (table->of_heads)
+    table->of_ablation = strcmp(table->name, "ablation") == 0;
+    if (table->of_heads || table->of_ablation)
         QK_TRY(add_column(table, &capacity, (qk__store_column){.name = "head_id"}, err));
+    if (table->of_ablation)
+        QK_TRY(add_column(table, &capacity, (qk__store_column){.name = "model"}, err));
     if (strcmp(table->name, "models") == 0) {
         QK_TRY(add_column(table, &capacity, (qk__store_column){.name = "model_id"}, err));
         table->fill = qk__fill_models;

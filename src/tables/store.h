@@ -36,8 +36,10 @@ struct qk__store_table {
     char name[40];
     const qk__table *file; /* NULL: made from other tables */
     bool of_heads;         /* it has model, layer, q_head, k_head, and a head_id before them */
-    bool a_head;           /* has one row a head */
-    bool first_component;  /* only rows with pc 0 */
+    bool
+        of_ablation; /* it has layer and q_head, and before them head_id and model, by the manifest */
+    bool a_head;          /* has one row a head */
+    bool first_component; /* only rows with pc 0 */
     qk__fill *fill;
     qk__store_column *columns; /* with head_id and ids, as CREATE TABLE has them */
     size_t num_columns;
@@ -122,6 +124,13 @@ QK_MUST_CHECK qk_status qk__row_model_begin(qk__row_model *model, const qk__stor
 QK_MUST_CHECK qk_status qk__row_model_find(qk__row_model *model, qk__store_set *set,
                                            const qk__csv_reader *csv, size_t column,
                                            qk_error *err);
+/* The model of a folder's ablation, for all rows of a table. */
+QK_MUST_CHECK qk_status qk__row_model_ablated(qk__row_model *model, qk__store_set *set,
+                                              const qk__table_folder *source, const char *table,
+                                              qk_error *err);
+/* *there: it is in the list of models, or was added to it. */
+QK_MUST_CHECK qk_status qk__row_model_named(qk__row_model *model, qk__store_set *set,
+                                            const char *name, bool *there, qk_error *err);
 void qk__row_model_free(qk__row_model *model);
 /* The name of a model without a name; NULL: no memory. */
 char *qk__unnamed_model(const qk__store_set *set);
@@ -152,6 +161,11 @@ QK_MUST_CHECK qk_status qk__sql_rows(qk__store *t, sqlite3_stmt *statement, qk_c
 QK_MUST_CHECK qk_status qk__sql_functions(qk__store *t, qk_error *err);
 QK_MUST_CHECK qk_status qk__sentence_function(qk__store *t, qk_error *err);
 
+/* Adds a name to those of the columns that are empty. */
+qk_status qk__note_empty(char names[QK_EMPTY_SIZE], const char *name);
+/* Appends to a condition that a row is of a named head. */
+QK_MUST_CHECK qk_status qk__put_named_heads(const qk_head_set *heads, qk__buffer *sql,
+                                            qk_error *err);
 /* A named head that `from` does not have is a mistake in the name. */
 QK_MUST_CHECK qk_status qk__need_named_heads(qk__store *store, const char *from,
                                              const qk_head_set *heads, qk_error *err);

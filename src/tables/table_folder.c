@@ -128,10 +128,10 @@ void qk__row_model_free(qk__row_model *model)
     free(model->name);
 }
 
-qk_status qk__row_model_find(qk__row_model *model, qk__store_set *set,
-                             const qk__csv_reader *csv, size_t column, qk_error *err)
+qk_status qk__row_model_named(qk__row_model *model, qk__store_set *set, const char *name,
+                              bool *there, qk_error *err)
 {
-    const char *name = qk__reader_text(csv, column);
+    *there = true;
     if (model->name && strcmp(model->name, name) == 0)
         return QK_OK;
     free(model->name);
@@ -145,10 +145,21 @@ qk_status qk__row_model_find(qk__row_model *model, qk__store_set *set,
     sqlite3_reset(model->find);
     if (code != SQLITE_DONE)
         return code == SQLITE_ROW ? QK_OK : qk__sql_fail(set->store, code, err);
+    *there = !set->listed;
     if (set->listed)
-        return qk__reader_fail(csv, column, QK_ERR_INCONSISTENT, "is not in models.csv", err);
+        return QK_OK;
     QK_TRY(qk__store_add_model(set, model->name, err));
     model->id = sqlite3_last_insert_rowid(set->store->db);
     return model->id <= QK__MAX_ID ? QK_OK
                                    : qk__fail(err, QK_ERR_UNSUPPORTED, "too many models");
+}
+
+qk_status qk__row_model_find(qk__row_model *model, qk__store_set *set,
+                             const qk__csv_reader *csv, size_t column, qk_error *err)
+{
+    bool there;
+    QK_TRY(qk__row_model_named(model, set, qk__reader_text(csv, column), &there, err));
+    return there
+               ? QK_OK
+               : qk__reader_fail(csv, column, QK_ERR_INCONSISTENT, "is not in models.csv", err);
 }

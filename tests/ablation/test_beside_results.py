@@ -67,8 +67,28 @@ def test_texts_of_other_lengths(qkscope, results):
         assert f"{plain}; {own}\n" in qkscope("heads", results, *words, expect=0).out
         assert f"\n% {plain}; {own}\n" in qkscope("heads", results, *words, "--format", "latex", expect=0).out
     assert json.loads(qkscope("heads", results / "ablation", "--json", expect=0).out)["lengths"] == own
-    row, = json.loads(qkscope("sql", results, "select text_tokens, text_tokens_most from ablated", "--json", expect=0).out)["rows"]
-    assert list(row.values() if isinstance(row, dict) else row) == [48, 48]
+    said = qkscope("sql", results, "select text_tokens, text_tokens_most from ablated", "--format", "csv", expect=0).out
+    assert said.split() == ["text_tokens,text_tokens_most", "48,48"]
+
+
+def test_sql_joins_them_with_other_tables(qkscope, results, tmp_path):
+    """By head_id, beside the results and alone; of two ablations, each has its own model."""
+    query = "select h.model, a.layer, a.q_head, r_q, delta from ablation a join {} h using (head_id) where what = 'remove'"
+    asked = ["select a.model, count(*) from ablation a group by 1 order by 1", "--format", "csv"]
+    effects = {(r["layer"], r["q_head"]): r["delta"] for r in rows(results / "ablation/ablation.csv") if r["what"] == "remove"}
+    signals = {(r["layer"], r["q_head"]): r["r_q"] for r in rows(results / "qk.csv") if r["pc"] == "0"}
+    joined = list(csv.DictReader(qkscope("sql", results, query.format("head_numbers"), "--format", "csv", expect=0).out.splitlines()))
+    model, = {r["model"] for r in rows(results / "heads.csv")}
+    assert len(joined) == len(effects) == 8 and {r["model"] for r in joined} == {model}
+    for row in joined:
+        head = row["layer"], row["q_head"]
+        assert float(row["delta"]) == pytest.approx(float(effects[head])) and float(row["r_q"]) == pytest.approx(float(signals[head]))
+    alone = "select count(*) as n from ablation join ablation_heads using (head_id)"
+    assert qkscope("sql", results / "ablation", alone, "--format", "csv", expect=0).out.split() == ["n", str(8 * 3)]
+    qkscope("ablate", "--model", MODEL, "--text", "repeat:24x2:2", "--heads", "0:1", "--what", "remove", "--model-name", "other", "-o",
+            tmp_path / "other", "-q", expect=0)
+    said = qkscope("sql", results / "ablation", tmp_path / "other", *asked, expect=0).out.splitlines()
+    assert sorted(said[1:]) == sorted([f"{model},24", "other,1"])
 
 
 @pytest.mark.test_all

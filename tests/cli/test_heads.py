@@ -351,6 +351,19 @@ def test_a_terminal_has_what_fits(program, qkscope, results, columns):
     assert chosen.replace("\r", "").splitlines() == whole
 
 
+def test_columns_that_are_empty(qkscope, results, later):
+    """Of every head: empty fields and a note, for the other columns have numbers."""
+    words = ["heads", results, "--columns", "layer,q_head,category_before,r_q,freeze_loss", "--format", "csv"]
+    said = qkscope(*words, expect=0)
+    rows = list(csv.DictReader(said.out.splitlines()))
+    assert all(row["category_before"] == row["freeze_loss"] == "" and row["r_q"] for row in rows) and rows
+    assert said.err == ("qkscope heads: note: no head has category_before, freeze_loss here: the fields are empty; 'qkscope explain "
+                        "COLUMN' says where a column comes from\n")
+    assert qkscope(*words, "--quiet", expect=0).err == qkscope("heads", results, expect=0).err == ""
+    beside = qkscope("heads", results, later, "--columns", "b.r_q,b.bias_strength", "--format", "csv", expect=0)
+    assert "no head has b.bias_strength here" in beside.err and beside.out.splitlines()[1].endswith(",")
+
+
 @pytest.mark.cases(99)
 @pytest.mark.parametrize("options, code, words", [
     (["--where", "catgory == 'mixed'"], 2, "where: character 1: there is no column 'catgory' (did you mean category?)"),
@@ -373,7 +386,8 @@ def test_a_terminal_has_what_fits(program, qkscope, results, columns):
     (["later", "--where", "r_q > 0"], 2, "r_q: of which? Write a.r_q or b.r_q, or of both diff.r_q"),
     (["later", "--sort", "diff.category"], 2, "category is a text"),
     (["later", "--columns", "a.layer"], 2, "layer is the same in a and b"),
-    (["later", "--columns", "b.bias_strength"], 1, "later: no head has a b.bias_strength here"),
+    (["later", "--columns", "b.r_q", "--sort", "b.bias_strength"], 1, "later: no head has a b.bias_strength here"),
+    (["--columns", "layer,category_before", "--where", "category_before == 'mixed'"], 1, "no head has a category_before here"),
     (["study"], 2, "tables of 2 models")])
 def test_mistakes(qkscope, results, later, study, options, code, words):
     folders = {"later": later, "study": study}

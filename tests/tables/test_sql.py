@@ -179,7 +179,7 @@ def test_several_folders(qkscope, tmp_path):
     assert one(qkscope, *both, "select b.heads.ev0 - a.heads.ev0 from a.heads join b.heads using (layer, q_head)") == 3
     same = tmp_path / "x", tmp_path / "x"
     assert one(qkscope, *same, "select count(*) from a.heads join b.heads using (head_id)") == 2
-    assert "in another folder, too" in qkscope("sql", *same, "select * from heads", expect=1).err
+    assert "in another folder, too: where these are two models, make the results again with --model-name" in qkscope("sql", *same, "select * from heads", expect=1).err
 
 
 def test_columns_of_using_are_read(qkscope, tmp_path):
