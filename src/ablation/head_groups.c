@@ -365,18 +365,20 @@ qk_status qk__plan_trials(qk__ablation *a, qk_error *err)
     bool *wanted = qk__calloc((size_t)num_heads(a), sizeof *wanted);
     qk_status status = wanted ? add_asked(a, wanted, err) : qk__nomem(err);
     free(wanted);
-    size_t asked, few = 0;
+    size_t asked, groups = 0, few = 0;
     (void)qk__head_groups(a, &asked);
     for (size_t g = 0; g < asked && status == QK_OK && a->settings->controls; g++) {
         size_t count;
-        if (!qk__head_groups(a, &count)[g].single)
-            status = add_draws(a, g, &few, err);
+        if (qk__head_groups(a, &count)[g].single)
+            continue;
+        groups++;
+        status = add_draws(a, g, &few, err);
     }
     if (few > 0)
         qk__tell_notice(
             &a->recorder.context, QK_NOTICE_WARNING,
             "%zu of %zu group%s: fewer than %d different random groups stand beside it, "
             "and beyond is empty",
-            few, asked, asked == 1 ? "" : "s", QK__LEAST_CONTROLS);
+            few, groups, groups == 1 ? "" : "s", QK__LEAST_CONTROLS);
     return status == QK_OK ? add_trials(a, err) : status;
 }

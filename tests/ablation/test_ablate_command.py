@@ -473,7 +473,8 @@ def test_random_groups(qkscope, results, tmp_path):
     texts = write_texts(tmp_path, texts_given)
     out, groups = tmp_path / "out", ["top 3 by -r_k", "where layer == 1 and q_head == 2", "all", "0:2-3"]
     said = qkscope("ablate", "-m", STEP, "-t", texts, "--max-length", LONGEST, "-o", out, "-w", "remove,uniform", "--results", results,
-                   "--draws", "4", *(word for group in groups for word in ("--groups", group)), expect=0)
+                   "--draws", "4", "--groups", "each",
+                   *(word for group in groups for word in ("--groups", group)), expect=0)
     assert "1 of 4 groups: fewer than 3 different random groups stand beside it, and beyond is empty" in said.err
     listed = rows_of(results, "heads.csv")
     drawn = {}

@@ -55,7 +55,7 @@ def test_beside_other_results(qkscope, results, tmp_path):
     ({"heads": "2:x"}, qk.ArgumentError, "2:x"),
     ({"heads": "9:*"}, qk.NotFoundError, "heads 9:\\*: these results have none"),
     ({"top": 0}, qk.ArgumentError, "top is 0"),
-    ({"columns": "r_q_lo"}, qk.NotFoundError, "needs --ci"),
+    ({"where": "r_q_lo > 0"}, qk.NotFoundError, "needs --ci"),
     ({"beside": "/nowhere"}, qk.NotFoundError, "/nowhere"),
 ])
 def test_mistakes(results, asked, error, words):
