@@ -334,7 +334,7 @@ static qk_status choose_columns(head_list *l, qk_error *err)
                           l->query->other ? "a" : "main"));
     l->models = (size_t)models;
     for (size_t i = 0; i < l->count; i++)
-        if (!usual || i >= l->listed)
+        if (!usual || l->columns[i].read)
             QK_TRY(need_column(l, &l->columns[i], err));
     for (size_t i = 0; i < l->listed; i++) {
         const list_column c = l->columns[i];
