@@ -104,17 +104,3 @@ qk_status qk__row_column_find(const qk_parquet *file, int c, bool optional, int 
                          err);
     return QK_OK;
 }
-
-qk_status qk__check_positions(const int64_t *positions, size_t count, const char *file,
-                              int64_t first, qk_error *err)
-{
-    for (size_t i = 0; i < count; i++)
-        if (positions[i] < 0)
-            return qk__fail(
-                err, QK_ERR_INCONSISTENT,
-                "%s: column '%s', row %lld (from 0): %lld is below 0; positions count "
-                "the tokens of a text from 0",
-                file, NAMES[QK__POSITION], (long long)first + (long long)i,
-                (long long)positions[i]);
-    return QK_OK;
-}

@@ -26,8 +26,4 @@ const char *qk__row_column_name(int c);
 QK_MUST_CHECK qk_status qk__row_column_find(const qk_parquet *file, int c, bool optional,
                                             int *index, qk_error *err);
 
-/* Refuses positions below 0; the first of these is so many rows down the file. */
-QK_MUST_CHECK qk_status qk__check_positions(const int64_t *positions, size_t count,
-                                            const char *file, int64_t first, qk_error *err);
-
 #endif

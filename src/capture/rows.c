@@ -210,10 +210,6 @@ static qk_status read_column(qk_rows *rows, int c, size_t at, size_t count, qk_e
     for (size_t i = 0; qk__is_optional_column(&rows->files, c) && i < count; i++)
         if (!rows->valid[i])
             rows->ints[c][at + i] = QK_NO_EXAMPLE;
-    if (c == QK__POSITION)
-        return qk__check_positions(
-            rows->ints[c] + at, count, qk__head_file_name(&rows->files),
-            qk__head_files_part(&rows->files).rows - rows->files.rows_left, err);
     return c == QK__HEAD ? check_heads(rows, at, count, err) : QK_OK;
 }
 

@@ -231,7 +231,6 @@ BAD = {
     "nested": ("vector", pa.array([[[1.0]]] * 20), "found a list of DOUBLE"),
     "struct": ("vector", pa.array([[{"x": 1.0, "y": 2.0}]] * 20), "structure of 2 columns"),
     "list position": ("position", pa.array([[1]] * 20), "found a list of INT64"),
-    "position below 0": ("position", pa.array([*range(19), -3]), "row 19 (from 0): -3 is below 0"),
     "null position": ("position", pa.array([1] * 19 + [None], pa.int32()), "position"),
     "null-type bucket": ("bucket", pa.nulls(20), "found nulls only"),
     "half window": ("sliding_window", pa.array([64.5] + [64.0] * 19), "row 0 is 64.5, expected a"),
