@@ -33,17 +33,29 @@ bool qk__tell_progress(const qk_context *context, const qk_progress *progress)
 
 /* ---- relays ------------------------------------------------------------------------------ */
 
+static bool is_told(const qk__relay *relay, qk_notice_level level, const char *message)
+{
+    if (!relay->told || level != QK_NOTICE_WARNING)
+        return false;
+    if (json_object_get(relay->told, message))
+        return true;
+    /* without memory for the list the user is told twice */
+    json_object_set_new(relay->told, message, json_true());
+    return false;
+}
+
 static void relay_notice(void *user, qk_notice_level level, const char *message)
 {
     const qk__relay *relay = user;
+    char text[MESSAGE_SIZE];
     if (relay->held_back & 1U << level)
         return;
+    snprintf(text, sizeof text, "%s%s%s", relay->name ? relay->name : "",
+             relay->name ? ": " : "", message);
     if (relay->lock)
         pthread_mutex_lock(relay->lock);
-    if (relay->name)
-        qk__tell_notice(relay->to, level, "%s: %s", relay->name, message);
-    else
-        qk__tell_notice(relay->to, level, "%s", message);
+    if (!is_told(relay, level, text))
+        qk__tell_notice(relay->to, level, "%s", text);
     if (relay->lock)
         pthread_mutex_unlock(relay->lock);
 }

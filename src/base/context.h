@@ -7,6 +7,8 @@
 #include <pthread.h>
 #include <stdbool.h>
 
+#include <jansson.h>
+
 #include <qkscope/common.h>
 
 /* The number that was asked for, else all processors that this process may use; at least 1. */
@@ -24,6 +26,7 @@ typedef struct qk__relay {
     const qk_context *to;
     const char *name;   /* notices begin with "NAME: "; NULL = they stay as they are */
     unsigned held_back; /* sum of 1 << level: notices that the user is not told */
+    json_t *told; /* warnings that the user was told and is not told again; NULL = no list */
     /* held while the user is told, where others tell the user, too; NULL = nobody does */
     pthread_mutex_t *lock;
 } qk__relay;

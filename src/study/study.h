@@ -87,6 +87,8 @@ typedef struct qk__study_work {
     const qk_study_settings *run;
     /* to the context of run, with the lock and the name of the current model */
     qk__relay relay;
+    json_t *
+        told; /* warnings: the analysis and each collage open a capture, and find the same faults */
     qk_context context; /* through the relay; threads are counted, and a dry run is offline */
     qk_study_outcome *outcome;
     qk_figure_settings drawing; /* the study's, unless the run has its own */

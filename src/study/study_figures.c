@@ -154,6 +154,7 @@ static qk_scatter_settings settings_of(task *t)
     s.input.seed = c->seed;
     t->relay = (qk__relay){.to = &work->run->context,
                            .name = work->plan->models[t->model].name,
+                           .told = work->told,
                            .lock = work->lock};
     s.input.context = qk__relay_context(&t->relay);
     s.input.context.progress = goes_on;

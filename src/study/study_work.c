@@ -130,7 +130,9 @@ static qk_status make_outcome(qk__study_work *work, qk_error *err)
 
 static void set_context(qk__study_work *work)
 {
-    work->relay = (qk__relay){.to = &work->run->context, .lock = work->lock};
+    work->told = json_object();
+    work->relay =
+        (qk__relay){.to = &work->run->context, .told = work->told, .lock = work->lock};
     work->context = qk__relay_context(&work->relay);
     work->context.offline |= work->run->dry_run;
     if (work->context.threads <= 0)
@@ -163,6 +165,7 @@ qk_status qk__study_prepare(qk__study_work *work, qk_error *err)
 
 void qk__study_release(qk__study_work *work)
 {
+    json_decref(work->told);
     qk__file_set_discard(&work->outputs);
     for (size_t i = 0; work->places && i < work->plan->num_models; i++) {
         free(work->places[i].folder);

@@ -4,6 +4,7 @@ when drawing fails."""
 import csv
 import json
 import re
+import shutil
 import statistics
 
 import pytest
@@ -51,6 +52,16 @@ def test_a_single_model(study):
     for panel in PANELS:
         assert (study.out / "figures" / f"{panel}-a.csv").stat().st_size > 100
     assert read_json(study.out / "manifest.json")["figures"]["failed"] == []
+
+
+def test_a_warning_comes_once(qkscope, captures, tmp_path):
+    """The analysis and each collage open the capture."""
+    shutil.copytree(captures / "a", tmp_path / "a")
+    (tmp_path / "a" / "examples.csv").write_text("example_id,text_id\n0,0\n1,0\n")
+    (tmp_path / "s.yaml").write_text("models: [{name: a, source: a}]\nanalyses: [pca, rotation]\n")
+    for _ in range(2):  # computed, and kept
+        said = qkscope("study", tmp_path / "s.yaml", "-o", tmp_path / "out", "--no-html", expect=0).err
+        assert said.count("a: examples.csv: 2 examples are 1 text ") == 1
 
 
 @pytest.mark.test_all
