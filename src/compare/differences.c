@@ -317,7 +317,9 @@ static void take_interval(const comparison *c, const metric *m, size_t i, change
     qk__difference d = {NAN, NAN, NAN, NAN};
     const bool paired = is_paired(c, m->field, i, b.value - a.value, &d);
     x->paired = paired;
-    if (!paired) {
+    if (paired && is_correlation(m->field)) {
+        qk__difference_limit(&d, &a, &b);
+    } else if (!paired) {
         d = qk__difference_of(&a, &b);
         qk__difference_test(&d, &a, &b, is_correlation(m->field), c->of->level,
                             fmin(degrees_of(m->field, sides[0].heads, i),

@@ -75,3 +75,9 @@ qk__difference qk__difference_paired(double difference, double error, double deg
         d.p = difference == 0 ? 1 : qk__student_p_value(difference / error, degrees);
     return d;
 }
+
+void qk__difference_limit(qk__difference *d, const qk__ranged *a, const qk__ranged *b)
+{
+    d->lo = fmax(d->lo, fmin(0, b->lo - a->hi));
+    d->hi = fmin(d->hi, fmax(0, b->hi - a->lo));
+}

@@ -25,6 +25,10 @@ qk__difference qk__difference_of(const qk__ranged *a, const qk__ranged *b);
 qk__difference qk__difference_paired(double difference, double error, double degrees,
                                      double level);
 
+/* Cuts the interval of correlations of the same texts off where the intervals of a and b end, but not before 0: Student's t
+ * knows no end of r. */
+void qk__difference_limit(qk__difference *difference, const qk__ranged *a, const qk__ranged *b);
+
 /* Sets p of a difference of different texts: 1 less the level at which its interval would just hold 0, so that it is
  * below 1 - level where the interval does not hold 0. degrees: of freedom, of the jackknife behind the interval
  * with the fewest; with fewer than 1 there is none. Correlations move by atanh, as their

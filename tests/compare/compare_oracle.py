@@ -62,6 +62,12 @@ def paired(a, b, degrees, level=0.95):
     return whole, whole - reach, whole + reach, 2 * t.sf(abs(whole) / se)
 
 
+def limits(ends):
+    """Where the interval of a difference of correlations ends at most, from the ends of a's and b's."""
+    a_lo, a_hi, b_lo, b_hi = ends
+    return min(0, b_lo - a_hi), max(0, b_hi - a_lo)
+
+
 def mean_over_layers(layer, means):
     """(p, low, high, whether the layers' interval is the wider one) of a mean of key heads."""
     plain = scipy.stats.ttest_1samp(means, 0)

@@ -79,6 +79,7 @@ def test_paired_differences(qkscope, made, tmp_path):
     """Texts of the same ids: what each does to both falls out."""
     rows = compare(qkscope, made / "of-a", made / "of-other", tmp_path / "out")
     sides = [{(layer, head): (q, k) for layer, head, q, k in head_pairs(made / side, 2)} for side in ("a", "other")]
+    numbers, cut = {side: numbers_of(made / f"of-{side}") for side in ("a", "other")}, 0
     for head in sides[0]:
         a, b = (oracle.repeated(*side[head]) for side in sides)
         degrees = min(oracle.intervals_oracle.degrees_of(*side[head]) for side in sides)
@@ -86,7 +87,11 @@ def test_paired_differences(qkscope, made, tmp_path):
             row = rows[(*head, name)]
             assert row["paired"] == 1
             _, *ends, p = oracle.paired(a[name], b[name], degrees)
+            if name in oracle.CORRELATIONS:
+                limits = oracle.limits([numbers[side][(*head, f"{name}_{end}")] for side in ("a", "other") for end in ("lo", "hi")])
+                ends, cut = [max(ends[0], limits[0]), min(ends[1], limits[1])], cut + (ends[0] < limits[0]) + (ends[1] > limits[1])
             check(row, (row["b"] - row["a"], *ends, p), max(abs(a[name][0]), abs(b[name][0])))
+    assert 0 < cut < 30
     assert {rows[key]["paired"] for key in rows if key[2] in ("key_share", "ap_overall", "ap_drop")} == {1}
 
 
