@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tables of folders of results as one database in memory (SQLite): what comes after a run asks it in SQL. store.c leads: it opens
  * them; sql.c runs statements, store_put.c takes rows of callers, head_sentence.c
- * puts a head into words.
+ * puts a head into words, head_totals.c lengths of texts.
  *
  *     qk__store *tables;
  *     status = qk__store_open(&tables, &context, err);
