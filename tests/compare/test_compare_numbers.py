@@ -164,6 +164,7 @@ def test_what_is_tested_is_corrected_together(qkscope, made, tmp_path):
     assert len(metrics) > 12 and {m[key] for m in metrics for key in ("low", "high", "p_corrected")} == {None}
 
 
+@pytest.mark.test_all  # the oracle takes a minute or two
 def test_means_over_key_heads_and_layers(qkscope, tmp_path):
     """The less certain of Student's t over key heads and the model of layers, as on the page; the p-values are corrected together."""
     for name, seed in (("a", 5), ("b", 6)):
