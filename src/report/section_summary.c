@@ -108,7 +108,9 @@ void qk__section_summary(qk__page *page, const qk__report *report)
             put_table(page, report, group);
         }
     if (!*group) {
-        qk__put(page, "p.empty", "No number of these tables is a headline: components, the rotation model and plasticity have them.");
+        qk__put(
+            page, "p.empty",
+            "No number of these tables is a headline: components, the rotation model and plasticity have them.");
         return;
     }
     qk__open(page, "p.screen");

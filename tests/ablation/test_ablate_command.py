@@ -200,6 +200,7 @@ def check_positions(rows, losses):
     assert count == len(rows)
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("count, suffix, level", [(len(TEXTS), 0, 95), (11, 6, 80)])
 def test_tables(qkscope, tmp_path, count, suffix, level):
     """Of heads one by one and together, by the losses of single tokens."""

@@ -67,6 +67,7 @@ def test_the_same_page_at_any_time(qkscope, analysed):
     assert (out / "report.html").read_text() == page and "2023-" not in page
 
 
+@pytest.mark.release
 def test_how_far_it_can_be_trusted(qkscope, analysed, tmp_path):
     out = analysed
     trusted = card(page_drawn(qkscope, out), "trusted")
@@ -135,6 +136,7 @@ def commands(page):
     return [html.unescape(c) for c in re.findall(r"<code>(.*?)</code>", card(page, "next"))]
 
 
+@pytest.mark.release
 def test_what_to_do_next(qkscope, analysed, tmp_path):
     """What is missing, in order, with the capture of the manifest."""
     out = analysed
@@ -200,6 +202,7 @@ def test_no_verdict_reads_as_false(qkscope, tmp_path):
     assert badge.groups() == ("opposite", "supported, against expectation")
 
 
+@pytest.mark.release
 def test_heads_without_numbers_have_names(qkscope, analysed, tmp_path):
     out = analysed
     shutil.copytree(out, tmp_path / "out")
