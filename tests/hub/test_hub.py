@@ -218,7 +218,7 @@ def test_stopped_and_gone_on_with(hub, tmp_path, capture, number):
     """By Ctrl-C, which reaches hf, or killed with it: what came stays, and the next run asks for the rest alone."""
     hub.add("datasets", NAME, capture)
     hub.stalls = "l00h01q/data.parquet"
-    rest = {"capture.json", "l00h00k/data.parquet", "l00h00q/data.parquet"}
+    rest = {"capture.json", "l00h00k/data.parquet", "l00h00q/data.parquet", "l00h01k/data.parquet"}
     words = ["pca", NAME, "-o", "a", "--heads", "0:0-1"]
     process = subprocess.Popen(**command(hub, tmp_path, *words), stderr=subprocess.PIPE, text=True, start_new_session=True)
     while not (fetched(tmp_path) >= rest and hub.stalls in hub.sent()):
