@@ -329,21 +329,24 @@ static void print_latex_number(const char *text)
 /* A symbol of the schema, "μ_q α_k": an index is one character. */
 static void print_symbol(const char *symbol)
 {
-    static const char *const SIGNS[] = {"α",    "\\alpha", "β",       "\\beta", "μ",
-                                        "\\mu", "ω",       "\\omega", "²",      "^2"};
+    static const struct {
+        const char *text, *latex;
+    } SIGNS[] = {
+        {"α", "\\alpha"}, {"β", "\\beta"}, {"μ", "\\mu"}, {"ω", "\\omega"}, {"²", "^2"}};
+    enum { NUM_SIGNS = sizeof SIGNS / sizeof *SIGNS };
     cli_print("$");
     while (*symbol) {
         const size_t letters = strspn(symbol, "ABCDEFGHIJKLMNOPQRSTUVWXYZ");
-        size_t i = 0, signs = sizeof SIGNS / sizeof *SIGNS;
-        while (i < signs && strncmp(symbol, SIGNS[i], strlen(SIGNS[i])) != 0)
-            i += 2;
+        size_t i = 0;
+        while (i < NUM_SIGNS && strncmp(symbol, SIGNS[i].text, strlen(SIGNS[i].text)) != 0)
+            i++;
         if (letters > 1)
             cli_print("\\mathrm{%.*s}", (int)letters, symbol);
-        else if (i < signs)
-            cli_print("%s", SIGNS[i + 1]);
+        else if (i < NUM_SIGNS)
+            cli_print("%s", SIGNS[i].latex);
         else
             cli_print("%.1s", symbol);
-        symbol += letters > 1 ? letters : i < signs ? strlen(SIGNS[i]) : 1;
+        symbol += letters > 1 ? letters : i < NUM_SIGNS ? strlen(SIGNS[i].text) : 1;
     }
     cli_print("$");
 }

@@ -46,7 +46,9 @@ static void test_lowest_failure(void **state)
         assert_int_equal(err.status, QK_ERR_IO);
         for (size_t i = 0; i <= 7; i++)
             assert_int_equal(j.ran[i], 1);
-        assert_int_equal(j.ran[150], 0);
+        if (threads ==
+            1) /* other threads may begin any number before job 8 has told that it failed */
+            assert_int_equal(j.ran[150], 0);
     }
 }
 
