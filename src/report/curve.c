@@ -199,8 +199,8 @@ qk__curve qk__curve_of(qk__work *work, const qk__asked *asked)
 
 qk__estimate qk__curve_change(const qk__curve *curve, size_t from, size_t to)
 {
-    const double pairs = (double)(curve->count * (curve->count - 1) / 2);
-    const double level = 1 - (1 - QK__SURE) / pairs;
+    const size_t pairs = curve->count * (curve->count - 1) / 2;
+    const double level = 1 - (1 - QK__SURE) / (double)pairs;
     qk__estimate groups = qk__estimate_mean(differences(curve, from, to), curve->groups, level);
     qk__layers layers = layers_of(curve);
     return qk__widen_to_layers(groups, &layers, level);

@@ -28,10 +28,10 @@ static void spread(double first, double last, int *count, double *keys, double *
 {
     static const double PLACES[] = {-0.7745966692414834, 0, 0.7745966692414834},
                         SHARES[] = {5.0 / 18, 8.0 / 18, 5.0 / 18};
-    double numbers = last - first + 1;
-    *count = numbers < QK__MOST_LENGTHS ? (int)numbers : QK__MOST_LENGTHS;
-    for (int i = 0; i < *count; i++) {
-        bool few = numbers <= QK__MOST_LENGTHS;
+    const double numbers = last - first + 1;
+    const bool few = numbers <= QK__MOST_LENGTHS;
+    *count = few ? (int)numbers : QK__MOST_LENGTHS;
+    for (int i = 0; i < QK__MOST_LENGTHS; i++) {
         keys[i] = few ? first + i : (first + last) / 2 + PLACES[i] * numbers / 2;
         share[i] = few ? 1 / numbers : SHARES[i];
     }

@@ -180,8 +180,8 @@ static uint64_t find_step(const tally *t)
     }
     const double step =
         ceil(pairs / (double)t->of->keys->rows * (double)t->queries->rows / MOST_SCORES);
-    const double most = (double)(t->queries->rows / LEAST_QUERIES);
-    return (uint64_t)fmax(1, fmin(step, most));
+    const size_t most = t->queries->rows / LEAST_QUERIES;
+    return (uint64_t)fmax(1, fmin(step, (double)most));
 }
 
 static bool find_example(const qk__token_keys *of, int64_t example, size_t *found)

@@ -86,7 +86,7 @@ static qk_status prepare_insert(filling *f, qk_error *err)
 
 static qk_status bind_ids(filling *f, qk_error *err)
 {
-    int64_t id[3];
+    int64_t id[3] = {0};
     if (f->table->of_heads)
         QK_TRY(qk__row_model_find(&f->model, f->table->set, f->csv, f->columns[1], err));
     for (size_t i = 0; i < f->ids - 2; i++)
