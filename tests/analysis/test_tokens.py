@@ -133,7 +133,7 @@ def test_lists(qkscope, tmp_path, case):
                 assert all(r[c] is None for c in ("share", "lift", "share_lo", "share_hi") if name == "far")
 
 
-@pytest.mark.release
+@pytest.mark.test_all
 def test_some_of_many_queries(qkscope, tmp_path):
     """A sample of the queries says nearly the same as all of them."""
     q, k = (make_side(s, texts=20, most=260, keep=1.1) for s in (4, 5))
