@@ -15,6 +15,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/rng.h"
 #include "model/model.h"
 #include "model/weight_files.h"
 
@@ -30,14 +31,13 @@ typedef struct making {
 /* bfloat16, of either sign, from 1/64 to 1/32. */
 static qk_status draw_numbers(making *m, qk_error *err)
 {
-    uint64_t state = 1;
+    qk__rng rng;
+    qk__rng_init(&rng, 1, NULL, 0);
     m->numbers = qk__calloc(CHUNK / sizeof *m->numbers, sizeof *m->numbers);
     if (!m->numbers)
         return qk__nomem(err);
-    for (size_t i = 0; i < CHUNK / sizeof *m->numbers; i++) {
-        state = state * 6364136223846793005u + 1442695040888963407u;
-        m->numbers[i] = (uint16_t)(0x3C80 | (state >> 48 & 0x807F));
-    }
+    for (size_t i = 0; i < CHUNK / sizeof *m->numbers; i++)
+        m->numbers[i] = (uint16_t)(0x3C80 | (qk__rng_next(&rng) >> 48 & 0x807F));
     return QK_OK;
 }
 

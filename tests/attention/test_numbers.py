@@ -100,11 +100,12 @@ SCORES = {"content": lambda rng: 0 * BACK + rng.normal(size=(1, LONG)),
           "diffuse content": lambda rng: 0.4 * rng.normal(size=(LONG, LONG)),
           "near": lambda rng: -0.5 * BACK,
           "slowly nearer": lambda rng: -0.02 * BACK,
+          "slowly nearer, and a sink": lambda rng: -0.02 * BACK + np.where(np.arange(LONG) == 0, 4.0, 0),
           "far": lambda rng: 0.02 * BACK,
           "waves": lambda rng: 3 * np.cos(0.01 * BACK),
           "power": lambda rng: -1.5 * np.log1p(np.abs(BACK)),
           "both": lambda rng: -0.02 * BACK + rng.normal(size=(LONG, LONG))}
-ANSWERS = {"content": (-0.01, 0.01), "diffuse content": (-0.01, 0.01), "near": (0.95, 1), "slowly nearer": (0.9, 1), "far": (0.75, 1),
+ANSWERS = {"content": (-0.01, 0.01), "diffuse content": (-0.01, 0.01), "near": (0.95, 1), "slowly nearer": (0.9, 1), "slowly nearer, and a sink": (0.85, 1), "far": (0.75, 1),
            "waves": (0.7, 1), "power": (0.95, 1), "both": (0.2, 0.5)}
 
 
@@ -112,7 +113,8 @@ ANSWERS = {"content": (-0.01, 0.01), "diffuse content": (-0.01, 0.01), "near": (
 @pytest.mark.parametrize("kind", SCORES)
 def test_what_distance_share_answers(kind):
     """0 where scores do not depend on distance; near 1 where they depend on nothing else: keys of a bin have one weight,
-    so slow changes over far bins cost a part. Beside it the number from each row's own count of keys."""
+    so slow changes over far bins cost a part. Beside it the number from each row's own count of keys,
+    from which rows of one last bin differ most where the sink takes much."""
     rng = np.random.default_rng(7)
     texts = [Text(rng, LONG) for _ in range(4)]
     for text in texts:
@@ -122,7 +124,7 @@ def test_what_distance_share_answers(kind):
     sums = np.array([sums_of_text(text.a, text.tokens) for text in texts])
     found = ask([joined(own) for own in sums], buckets=list(enumerate(sums.sum(0))))["value"]["distance_share"]
     assert ANSWERS[kind][0] <= found <= ANSWERS[kind][1]
-    assert abs(found - distance_share_of_rows(texts)) < 0.006
+    assert abs(found - distance_share_of_rows(texts)) < (0.03 if "sink" in kind else 0.006)
 
 
 @pytest.mark.parametrize("lengths", [(20, 24, 30, 36, 40, 46, 50, 56, 60, 64, 68, 72), (20, 22, 24, 26, 28, 30, 32, 34, 150)])
