@@ -119,7 +119,7 @@ def python_tests(build, arguments, seconds=None):
     env["PYTHONPYCACHEPREFIX"] = str(Path(build).resolve() / "pycache")
     if seconds:
         env["QKSCOPE_UNTIL"] = str(time.time() + seconds)
-    run = subprocess.run([sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider",
+    run = subprocess.run([sys.executable, "-m", "pytest", "-q", "-rs", "--instafail", "-p", "no:cacheprovider",
                           "-n", str(min(processors(), 8)), "--dist", "load" if seconds else "worksteal",
                           f"--junitxml={report}", *arguments], cwd=ROOT, env=env)
     if not report.exists():

@@ -62,10 +62,10 @@ class World:
         return done.stdout
 
     def run_as_shown(self, command):
-        """What the command is to write is not there yet; `make demo` builds nothing anew."""
+        """What the command is to write is not there yet, but what compare-stages adds to is; `make demo` builds nothing anew."""
         command, _, target = command.partition(" > ")
         words = shlex.split(command)
-        if "-o" in words:
+        if "-o" in words and "compare-stages" not in words:
             shutil.rmtree(self.folder / words[words.index("-o") + 1], ignore_errors=True)
         if "study studies/" in command:
             command += " --no-figures"  # of 21 models; test_study_figures.py draws those of a few
@@ -128,8 +128,13 @@ def add_gallery(world):
                   f"--max-texts 8 -o results/real/capture/{stage} --quiet")
     world.run("qkscope capture --model examples/kjv-tiny/step-20 --text examples/kjv-tiny/passages.jsonl --stage both "
               "--max-texts 8 -o results/gallery/kjv-tiny --quiet")
+    world.run("qkscope capture --model examples/kjv-tiny/step-20 --text examples/kjv-tiny/passages.jsonl --sampler all "
+              "--max-texts 4 -o results/gallery/every-row --quiet")
     for name in ("models", "scores"):
         world.run(f"qkscope analyze examples/kjv-tiny-capture -o results/gallery/{name} --quiet")
+    for name in ("post", "of-step-20"):
+        world.run(f"qkscope analyze results/gallery/kjv-tiny/post -o results/gallery/{name} --model-name kjv-tiny --quiet")
+    shutil.copy(MODELS / "passages.jsonl", world.folder / "results/gallery/other-texts.jsonl")
 
 
 def add_nothing(world):

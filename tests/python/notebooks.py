@@ -60,14 +60,18 @@ def execute(path, folder, *, python=sys.executable, needs=(), environment=None, 
     nbclient = pytest.importorskip("nbclient", reason="nbclient is not installed")
     from jupyter_client.kernelspec import KernelSpecManager
     from jupyter_client.manager import AsyncKernelManager
+    from jupyter_client.utils import run_sync
     skip_without(python, ["ipykernel", *needs])
     notebook = read(path)
     specs = KernelSpecManager(kernel_dirs=[str(kernels(python, folder, environment))])
     with tempfile.TemporaryDirectory(prefix="k") as short:  # sockets' names have 107 characters at most
         manager = AsyncKernelManager(kernel_name=KERNEL, kernel_spec_manager=specs, transport="ipc", ip=f"{short}/k",
                                      connection_file=str(folder / "connection.json"))
-        return nbclient.NotebookClient(notebook, km=manager, kernel_name=KERNEL, timeout=timeout,
-                                       resources={"metadata": {"path": str(path.parent)}}).execute()
+        try:
+            return nbclient.NotebookClient(notebook, km=manager, kernel_name=KERNEL, timeout=timeout,
+                                           resources={"metadata": {"path": str(path.parent)}}).execute()
+        finally:
+            run_sync(manager.shutdown_kernel)(now=True)
 
 
 def outputs(notebook):
@@ -81,10 +85,10 @@ def outputs(notebook):
 
 
 def told(cell):
-    """What a cell prints, as far as it is the same on each machine: kinds, and texts without seconds, folders and
-    addresses. Numbers of few digits: the last ones are of the processor."""
+    """What a cell prints, as far as it is the same on each machine: kinds, and texts without seconds, folders, addresses
+    and bytes of a capture, which tells versions. Numbers of few digits: the last ones are of the processor."""
     def plain(text):
-        text = re.sub(r"\d+\.\d+ s\b|seconds=[\d.]+|0x[0-9a-f]+|/\S*/(?=capture)", "", text)
+        text = re.sub(r"\d+\.\d+ s\b|seconds=[\d.]+|bytes=\d+|0x[0-9a-f]+|/\S*/(?=capture)", "", text)
         return re.sub(r"(\.\d{3})\d+", r"\1", text)
     return [(output.output_type, sorted(output.get("data", {})), plain(output.get("data", {}).get("text/plain", "")))
             for output in cell.get("outputs", []) if output.output_type != "stream"]

@@ -67,7 +67,7 @@ def test_forecast(qkscope, tmp_path):
     assert shown["capture"]["memory_with_weights_bytes"] > shown["capture"]["memory_bytes"] + shown["weight_bytes"]
 
 
-@pytest.mark.parametrize("kind", ["llama", "phi3", "gemma3_text", "mllama_text_model"])
+@pytest.mark.parametrize("kind", ["llama", "glm4", "gemma3_text", "mllama_text_model"])
 def test_forecast_without_weights(qkscope, tmp_path, kind):
     """With made-up weights of the model's shapes, which is said; and of which nothing stays."""
     write_model(tmp_path / "m", kind, **({"num_hidden_layers": 3, "layer_types": ["sliding_attention"] * 3} if kind == "gemma3_text" else {}))
