@@ -360,6 +360,20 @@ static qk_status add_asked(qk__ablation *a, bool *wanted, qk_error *err)
     return QK_OK;
 }
 
+/* Random directions beside a direction are as many as asked for. */
+static void tell_few_directions(const qk__ablation *a)
+{
+    const qk_ablation_settings *s = a->settings;
+    bool direction = false;
+    for (size_t w = 0; w < a->num_whats; w++)
+        direction |= a->whats[w].kind == QK_CHANGE_DIRECTION;
+    if (direction && s->controls && s->draws > 0 && s->draws < QK__LEAST_CONTROLS)
+        qk__tell_notice(&a->recorder.context, QK_NOTICE_WARNING,
+                        "draws: fewer than %d random directions stand beside each direction, "
+                        "and beyond is empty",
+                        QK__LEAST_CONTROLS);
+}
+
 qk_status qk__plan_trials(qk__ablation *a, qk_error *err)
 {
     bool *wanted = qk__calloc((size_t)num_heads(a), sizeof *wanted);
@@ -380,5 +394,6 @@ qk_status qk__plan_trials(qk__ablation *a, qk_error *err)
             "%zu of %zu group%s: fewer than %d different random groups stand beside it, "
             "and beyond is empty",
             few, groups, groups == 1 ? "" : "s", QK__LEAST_CONTROLS);
+    tell_few_directions(a);
     return status == QK_OK ? add_trials(a, err) : status;
 }

@@ -97,8 +97,10 @@ def next_of(folder, layer, head):
 
 
 def test_next_component(qkscope, capture, tmp_path):
-    ablate(qkscope, tmp_path, "-w", "direction:pc0,direction:a", "--capture", capture / "post", "--draws", "1")
+    said = ablate(qkscope, tmp_path, "-w", "direction:pc0,direction:a", "--capture", capture / "post", "--draws", "1")
     rows = rows_of(tmp_path / "out")
+    assert "fewer than 3 random directions stand beside each direction, and beyond is empty" in said.err
+    assert {row["beyond"] for row in rows} == {""}
     assert [row["what"] for row in rows] == 2 * ["direction:pc0", "direction:pc0+next", "direction:a"]
     for row, at in zip(rows[1::3], HEADS, strict=True):
         u, part = next_of(capture / "post", *at)
