@@ -45,8 +45,8 @@ UNTIL = float(os.environ.get("QKSCOPE_UNTIL", "inf"))  # seconds since the epoch
 # A file of a later tier is not even imported.
 WHOLE_FILE = re.compile(rf"^pytestmark = \[?pytest\.mark\.({'|'.join(LATER) or '(?!)'})\b", re.M)
 
-
 SANITIZED = (BUILD / "qkscope").exists() and b"__asan_init" in (BUILD / "qkscope").read_bytes()
+minutes_if_sanitized = pytest.mark.skipif(SANITIZED, reason="takes minutes under sanitizers, and runs what other tests run")
 
 
 def pytest_configure(config):

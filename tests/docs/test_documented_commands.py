@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import BUILD, EXAMPLE, ROOT, check_survived, synth
+from conftest import BUILD, EXAMPLE, ROOT, check_survived, minutes_if_sanitized, synth
 from documented_commands import add_programs, commands_of
 
 sys.path[:0] = [str(ROOT / "tests" / "hub"), str(ROOT / "tests" / "study")]
@@ -151,6 +151,7 @@ def without_times(text):
     return re.sub(r"\b(\d+(\.\d+)?|a few) (s|MB of memory)\b", r"N \3", text)
 
 
+@minutes_if_sanitized
 @pytest.mark.parametrize("page, prepare, least", [("README.md", add_inputs, 6), ("docs/commands.md", add_inputs, 20),
                                                   ("docs/tutorial.md", add_inputs, 6), ("docs/index.md", add_inputs, 3),
                                                   ("docs/howto/positional-heads.md", add_nothing, 5), ("docs/howto/rope.md", add_nothing, 4),

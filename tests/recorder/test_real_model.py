@@ -11,9 +11,9 @@ from hashlib import sha256
 
 import pytest
 
-from conftest import ROOT, environment, read_csv
+from conftest import ROOT, environment, minutes_if_sanitized, read_csv
 
-pytestmark = pytest.mark.test_all  # the whole of it, again and again
+pytestmark = [pytest.mark.test_all, minutes_if_sanitized]  # the whole of it, again and again
 SCRIPT = ROOT / "tools" / "real_model.sh"
 CUT = ROOT / "tools" / "real_passages.py"
 MODEL = ROOT / "examples" / "kjv-tiny" / "step-2004"

@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from conftest import ROOT, read_csv
+from conftest import ROOT, minutes_if_sanitized, read_csv
 from recording import files_of, kept_positions, manifest_of, some_texts, table_of, write_jsonl, write_model
 
 pytest.importorskip("pyarrow")
@@ -41,6 +41,7 @@ def lengths(texts, window=512):
     return [min(window, len(t) - at) for t in texts for at in range(0, len(t), window)]
 
 
+@minutes_if_sanitized
 @pytest.mark.test_all
 def test_the_readme_commands_tell_what_all_rows_tell(qkscope, tmp_path):
     """Categories, the sign of the bias and plasticity of the bundled model on its texts."""
