@@ -59,7 +59,7 @@ typedef struct qk_ablation_settings {
 extern QK_API const qk_settings_table qk_ablation_settings_table;
 
 /* One change of one head, or group of heads, over all texts. Losses in nats a token; intervals over groups of texts,
- * NaN with fewer than two. */
+ * NaN with fewer than two, and where most tokens are of one. */
 typedef struct qk_ablation_effect {
     char what[48];
     char *group;                      /* "L0H3", or what was asked for */
@@ -86,6 +86,7 @@ typedef struct qk_ablation_outcome {
     int64_t texts,
         tokens; /* windows that are run, and tokens that have a loss and are changed */
     qk_text_lengths lengths; /* of these windows */
+    int text_groups;         /* of different texts with a loss, for intervals */
     int64_t texts_there;     /* windows that are done by now */
     int64_t branches;        /* of one text */
     double flops;            /* of all texts */

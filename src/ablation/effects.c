@@ -152,7 +152,7 @@ static qk_status find_effect(const qk__ablation *a, size_t trial, qk_ablation_ef
     e->delta = delta.all;
     e->delta_lo = d.lo;
     e->delta_hi = d.hi;
-    e->p = d.p;
+    e->p = delta.all == 0 && drift.all == 0 ? NAN : d.p; /* what changed nothing is no test */
     e->p_corrected = NAN;
     e->drift = drift.all;
     e->drift_lo = k.lo;
@@ -203,6 +203,11 @@ qk_status qk__find_effects(qk__ablation *a, qk_error *err)
         repeats += text->tokens[QK__ABLATION_REPEATED];
     }
     a->degrees = qk__degrees_per_token(of_group, (uint32_t)a->text_groups);
+    if (a->text_groups > 1 && a->degrees < 1)
+        qk__tell_notice(&a->recorder.context, QK_NOTICE_WARNING,
+                        "most tokens are of one text, so that %d texts tell as much as %.1f: "
+                        "there are no intervals",
+                        (int)a->text_groups, a->degrees + 1);
     o->loss = loss / tokens;
     o->tokens = (int64_t)tokens;
     o->effects = qk__calloc(trials, sizeof *o->effects);

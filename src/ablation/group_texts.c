@@ -23,7 +23,8 @@ static qk_status tell_lengths(const qk__ablation *a, qk_text_lengths *told, qk_e
     return QK_OK;
 }
 
-/* Windows of one text, and equal texts, stay in one group. */
+/* Windows of one text, and equal texts, stay in one group. Texts without a loss are in the first group and add no token to
+ * it: in a group of their own they would count as knowledge in the jackknife. */
 qk_status qk__group_texts(qk__ablation *a, qk_error *err)
 {
     const qk__text_print *print =
@@ -36,17 +37,22 @@ qk_status qk__group_texts(qk__ablation *a, qk_error *err)
     a->lengths = (const int64_t *)(const void *)a->recording.lengths.data;
     for (int64_t i = 0; i < counts->texts; i++) {
         const bool own = print[i].first == i;
-        const uint32_t group =
-            own ? (uint32_t)(texts % QK__ABLATION_GROUPS) : a->text_group[print[i].first];
+        bool predicts = false;
+        for (int64_t w = 0; w < print[i].windows; w++)
+            predicts |= a->lengths[a->num_texts + (size_t)w] > 1;
+        const uint32_t group = !own       ? a->text_group[print[i].first]
+                               : predicts ? (uint32_t)(texts % QK__ABLATION_GROUPS)
+                                          : 0;
         a->text_group[i] = group;
         for (int64_t w = 0; w < print[i].windows; w++)
             a->window_group[a->num_texts++] = group;
-        texts += own && print[i].windows > 0;
+        texts += own && predicts;
     }
     a->text_groups = (int32_t)(texts < QK__ABLATION_GROUPS ? texts : QK__ABLATION_GROUPS);
+    a->outcome->text_groups = a->text_groups;
     if (a->text_groups == 1)
         qk__tell_notice(&a->recorder.context, QK_NOTICE_WARNING,
-                        "there is one text: what holds for others is not known, and there are "
-                        "no intervals");
+                        "there is one text to predict: what holds for others is not known, and "
+                        "there are no intervals");
     return tell_lengths(a, &a->outcome->lengths, err);
 }

@@ -374,6 +374,15 @@ static void tell_few_directions(const qk__ablation *a)
                         QK__LEAST_CONTROLS);
 }
 
+/* Random directions stand beside a direction, random groups beside all other changes. */
+static bool needs_random_groups(const qk__ablation *a)
+{
+    bool others = false;
+    for (size_t w = 0; w < a->num_whats; w++)
+        others |= a->whats[w].kind != QK_CHANGE_DIRECTION;
+    return others && a->settings->controls;
+}
+
 qk_status qk__plan_trials(qk__ablation *a, qk_error *err)
 {
     bool *wanted = qk__calloc((size_t)num_heads(a), sizeof *wanted);
@@ -381,7 +390,7 @@ qk_status qk__plan_trials(qk__ablation *a, qk_error *err)
     free(wanted);
     size_t asked, groups = 0, few = 0;
     (void)qk__head_groups(a, &asked);
-    for (size_t g = 0; g < asked && status == QK_OK && a->settings->controls; g++) {
+    for (size_t g = 0; g < asked && status == QK_OK && needs_random_groups(a); g++) {
         size_t count;
         if (qk__head_groups(a, &count)[g].single)
             continue;

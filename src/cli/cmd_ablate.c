@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <qkscope/ablate.h>
 
@@ -94,9 +95,10 @@ static void print_interval(int width, int digits, double value, double lo, doubl
 }
 
 /* What stands beside the losses in a list, where there is any: for single heads the share of what they are worth, for
- * groups of heads how far they are beyond random heads. */
-typedef enum extra { NOTHING, SHARE, BEYOND } extra;
+ * groups of heads how far they are beyond random heads, random directions of the same heads, or some of each. */
+typedef enum extra { NOTHING, SHARE, HEADS, DIRECTIONS, BOTH } extra;
 
+#define BEYOND "    beyond        lo        hi"
 static const struct {
     const char *header, *note;
 } EXTRAS[] = {
@@ -104,16 +106,21 @@ static const struct {
     [SHARE] = {"  share     lo     hi", "share: of what the loss rises by without the head, or "
                                         "- where that rise is not decided "
                                         "(its interval holds 0)"},
-    [BEYOND] = {"    beyond        lo        hi",
-                "beyond: the loss less that of random heads in the same layers"},
+    [HEADS] = {BEYOND, "beyond: the loss less that of random heads in the same layers"},
+    [DIRECTIONS] = {BEYOND, "beyond: the loss less that of random directions"},
+    [BOTH] = {BEYOND, "beyond: the loss less that of random heads in the same layers, or of "
+                      "random directions"},
 };
 
 static extra find_extra(const qk_ablation_effect *const *list, size_t count, bool singles)
 {
+    bool there[] = {false, false}; /* of heads, of directions */
     for (size_t i = 0; i < count; i++)
         if (isfinite(singles ? list[i]->share : list[i]->beyond))
-            return singles ? SHARE : BEYOND;
-    return NOTHING;
+            there[strncmp(list[i]->what, "direction", 9) == 0] = true;
+    if (singles)
+        return there[0] || there[1] ? SHARE : NOTHING;
+    return there[0] && there[1] ? BOTH : there[0] ? HEADS : there[1] ? DIRECTIONS : NOTHING;
 }
 
 static void print_effect(const qk_ablation_effect *e, extra beside)
@@ -122,7 +129,7 @@ static void print_effect(const qk_ablation_effect *e, extra beside)
     cli_print(" %10.5f", e->drift);
     if (beside == SHARE)
         print_interval(6, 2, e->share, e->share_lo, e->share_hi);
-    if (beside == BEYOND)
+    if (beside >= HEADS)
         print_interval(9, 5, e->beyond, e->beyond_lo, e->beyond_hi);
     cli_print("  %-16s %s\n", e->what, e->group);
 }

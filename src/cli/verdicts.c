@@ -86,7 +86,9 @@ static void add_verdict(FILE *text, const told *t, const qk_ablation_effect *e,
     if (isfinite(e->delta_lo) && isfinite(e->delta_hi))
         fprintf(text, ", %.4f to %.4f%s", plain(e->delta_lo), plain(e->delta_hi), unit);
     else
-        fprintf(text, "%s; one text has no interval", unit);
+        fprintf(text, "%s; %s", unit,
+                t->outcome->text_groups == 1 ? "one text has no interval"
+                                             : "no interval, as most tokens are of one text");
     if (found == UNDECIDED && e->delta_lo > 0)
         fprintf(text, "; p %.2g, corrected for %zu tests %.2g", e->p, count_tests(t),
                 e->p_corrected);

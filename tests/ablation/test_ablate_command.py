@@ -70,12 +70,12 @@ def finished(folder):
 # ---- tables --------------------------------------------------------------------------------------
 
 def windows_of(texts):
-    """Tokens of each window, and the group of texts that it is of."""
+    """Tokens of each window, and the group of texts that it is of. A text of one token has no loss, and no group of its own."""
     made, number = [], 0
     for text in texts:
         tokens = list(text.encode())
-        made += [(tokens[i:i + LONGEST], number % GROUPS) for i in range(0, len(tokens), LONGEST)]
-        number += bool(tokens)
+        made += [(tokens[i:i + LONGEST], number % GROUPS if len(tokens) > 1 else 0) for i in range(0, len(tokens), LONGEST)]
+        number += len(tokens) > 1
     return made
 
 
@@ -209,14 +209,14 @@ def test_tables(qkscope, tmp_path, count, suffix, level):
     ablate(qkscope, texts, tmp_path / "out", "-w", WORDS, "--heads", "1:2,3:2", "--groups", "each", "--groups", "all",
            "--draws", "0", "--ci", level, *more)
     losses = Losses(tmp_path, TEXTS[:count], SINGLE | TOGETHER, KINDS, suffix)
-    assert len(losses.windows) == count + 1 and max(g for _, g in losses.windows) == min(count - 1, GROUPS) - 1
+    assert len(losses.windows) == count + 1 and max(g for _, g in losses.windows) == min(count - 2, GROUPS) - 1
     out = tmp_path / "out"
     undecided = check_rows(rows_of(out), losses, SINGLE, level / 100)
     assert 0 < undecided < len(KINDS) * len(SINGLE)
     check_rows(rows_of(out, "ablation_groups.csv"), losses, TOGETHER, level / 100)
     check_positions(rows_of(out, "ablation_positions.csv"), losses)
     told = manifest(out)
-    assert (told["texts"], told["text_groups"]) == (len(losses.windows), min(count - 1, GROUPS))
+    assert (told["texts"], told["text_groups"]) == (len(losses.windows), min(count - 2, GROUPS))
     assert told["tokens"] == sum(map(len, losses.clean)) and told["suffix"] == suffix and told["level"] == level
     assert told["what"] == list(KINDS) and finished(out)
 
@@ -228,7 +228,7 @@ def test_equal_texts_count_once(qkscope, tmp_path):
         (tmp_path / name).mkdir()
         ablate(qkscope, write_texts(tmp_path / name, texts * times), tmp_path / name / "out", "-w", "remove", "--heads", "1:2")
     once, often = (rows_of(tmp_path / name / "out")[0] for name in ("once", "often"))
-    assert manifest(tmp_path / "once" / "out")["text_groups"] == manifest(tmp_path / "often" / "out")["text_groups"] == 6
+    assert manifest(tmp_path / "once" / "out")["text_groups"] == manifest(tmp_path / "often" / "out")["text_groups"] == 5
     for column in ("delta", "delta_lo", "delta_hi", "p", "drift_lo", "drift_hi"):
         assert float(often[column]) == pytest.approx(float(once[column]), rel=1e-9), column
 
@@ -356,9 +356,47 @@ def test_changes_that_change_nothing(qkscope, tmp_path):
     for row in rows:
         if row["what"] not in moved:
             assert [row[c] for c in ("delta", "delta_lo", "delta_hi", "drift", "repeated", "novel")] == ["0"] * 6
-            assert row["p"] == row["p_corrected"] == "1"
+            assert row["p"] == row["p_corrected"] == ""
     for row in rows_of(tmp_path / "out", "ablation_positions.csv"):
         assert row["what"] in moved or row["delta"] == row["drift"] == "0"
+
+
+def test_no_test_where_nothing_changes(qkscope, tmp_path):
+    """Changes that changed nothing do not count in the correction of the others."""
+    texts, heads = write_texts(tmp_path, TEXTS[:8]), ["--heads", "0:1,2:0,4:3", "--no-controls"]
+    ablate(qkscope, texts, tmp_path / "alone", "-w", "remove,uniform", *heads)
+    ablate(qkscope, texts, tmp_path / "out", "-w", "shuffle:1,remove,window:999,uniform", *heads)
+    rows, alone = rows_of(tmp_path / "out"), rows_of(tmp_path / "alone")
+    assert [row for row in rows if row["what"] in ("remove", "uniform")] == alone
+    assert [row["p_corrected"] for row in rows if row["what"] in ("shuffle:1", "window:999")] == 6 * [""]
+    ps = [float(row["p"]) for row in alone]
+    assert [float(row["p_corrected"]) for row in alone] == pytest.approx(list(scipy.stats.false_discovery_control(ps)), rel=1e-9)
+
+
+def test_texts_without_a_loss(qkscope, tmp_path):
+    """Texts of one token tell nothing, and change nothing."""
+    for name, texts in ("few", TEXTS[:2]), ("many", ["a", *TEXTS[:1], *"bcdef", TEXTS[1], "g"]):
+        (tmp_path / name).mkdir()
+        ablate(qkscope, write_texts(tmp_path / name, texts), tmp_path / name / "out", "-w", "remove,freeze,profile", "--heads", "4:3")
+    assert rows_of(tmp_path / "few" / "out") == rows_of(tmp_path / "many" / "out")
+    assert manifest(tmp_path / "many" / "out")["text_groups"] == 2
+    for texts, words in ("abc", ["no text has two tokens"]), (["a", TEXTS[1], "b"], ["there is one text", "that of other texts"]):
+        (tmp_path / words[0]).mkdir()
+        found = qkscope("ablate", "-m", STEP, "-t", write_texts(tmp_path / words[0], texts), "-o", tmp_path / "no")
+        assert found.code and all(word in found.err for word in words), found.err
+
+
+def test_a_long_text_among_short_ones(qkscope, tmp_path):
+    """Eleven texts that tell hardly more than one, and no interval: what is said is not of one text."""
+    texts = [PASSAGES[0][:600], *(passage[:8] for passage in PASSAGES[1:11])]
+    found = qkscope("ablate", "-m", STEP, "-t", write_texts(tmp_path, texts), "--heads", "4:3", "-w", "remove", "-o", tmp_path / "out",
+                    expect=0)
+    tokens = np.array([len(text.encode()) - 1 for text in texts])
+    assert (f"most tokens are of one text, so that 11 texts tell as much as {tokens.sum() ** 2 / (tokens ** 2).sum():.1f}: there are no "
+            "intervals") in found.err
+    assert "no interval, as most tokens are of one text" in " ".join(found.out.split()) and "one text has no interval" not in found.out
+    row, = rows_of(tmp_path / "out")
+    assert [row[column] for column in ("delta_lo", "delta_hi", "p", "p_corrected")] == 4 * [""]
 
 
 def test_no_verdict_where_nothing_changes(qkscope, tmp_path):
@@ -599,7 +637,7 @@ def test_a_folder_of_somebody_else(qkscope, whole, tmp_path, name, text, said):
 
 @pytest.mark.cases(5)
 @pytest.mark.parametrize("words", [
-    ["-m", TINY / "step-20"], ["-t", "repeat:8x2:3:5", "--max-texts", "12"], ["-w", "freeze"], ["--heads", "0:2"], ["--max-texts", "2"], ["--max-length", "9"],
+    ["-m", TINY / "step-20"], ["-t", "repeat:8x2:3:5", "--max-texts", "12"], ["-w", "freeze"], ["--heads", "0:2"], ["--max-texts", "1"], ["--max-length", "9"],
     ["--suffix", "4"]], ids=lambda words: words[0])
 def test_another_ablation_stays(qkscope, whole, tmp_path, words):
     """Of another model, of other texts, changes, or heads: not without --force, also where its run was stopped while tables took

@@ -81,6 +81,21 @@ def test_controls(qkscope, capture, tmp_path):
     assert made["draws"] == 3
 
 
+def test_a_group_has_random_directions(qkscope, capture, tmp_path):
+    """And no random groups, which are neither drawn nor missed where there are few other heads."""
+    words = ["ablate", "-m", STEP, "-t", write_texts(tmp_path, TEXTS), "--capture", capture / "post", "--draws", "3", "-o"]
+    found = qkscope(*words, tmp_path / "out", "-w", "direction:pc0", "--groups", "0:2-3", expect=0)
+    made = json.loads((tmp_path / "out/manifest.json").read_text())
+    assert "random groups" not in found.err and [group["draw"] for group in made["groups"]] == [0]
+    row, = [row for row in rows_of(tmp_path / "out", "ablation_groups.csv") if row["what"] == "direction:pc0"]
+    assert row["draws"] == "3" and row["beyond"]
+    assert "beyond: the loss less that of random directions\n" in found.out
+    for group, warned, said in ("0:2-3", True, "less that of random directions\n"), ("0:3", False, "same layers, or of random directions\n"):
+        both = qkscope(*words, tmp_path / group, "-w", "direction:pc0,remove", "--groups", group, expect=0)
+        assert ("fewer than 3 different random groups" in both.err) == warned and said in both.out
+
+
+
 def next_of(folder, layer, head):
     """Of the five behind PC0 the one whose correlation with position is least, and how much of it takes as much out of scores."""
     (q, t_q), (k, t_k) = (read_head(folder, f"l{layer:02d}h{number:02d}{kind}") for number, kind in ((head, "q"), (head // 2, "k")))

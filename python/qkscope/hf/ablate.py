@@ -158,9 +158,9 @@ def ablate(model: Any, tokenizer: Any, texts: Iterable[Any], what: Sequence[str]
     if not kept:
         raise DataError("no text has two tokens")
     with_tokens = [n for n, ids in enumerate(made) if ids]
-    group_of = {n: place % GROUPS for place, n in enumerate(with_tokens)}
+    group_of = dict.fromkeys(with_tokens, 0) | {n: place % GROUPS for place, n in enumerate(kept)}
     if any(change.kind == "profile" for change in changes):
-        if len(with_tokens) < 2:
+        if len(kept) < 2:
             raise ArgumentError("what: a profile is that of other texts, and there is one: give two or more")
         one.profiles = {head: torch.zeros(GROUPS, BINS, BINS + 3, dtype=torch.float64) for head in chosen}
         for n in with_tokens:
