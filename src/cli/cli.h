@@ -169,6 +169,9 @@ const char *cli_called(void);
 void cli_begin_shard(const qk_shard *shard);
 bool cli_is_first(void); /* the first of these processes, or the only one */
 
+/* The text of a file: as it is, but on a terminal its lines as by cli_print, which replaces their ends. */
+void cli_print_file(char *text);
+
 /* Prints a number in its format, or a "-" of that width for NaN. */
 void cli_print_number(const char *format, double value);
 

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli.h"
 
@@ -255,6 +256,18 @@ void cli_print(const char *fmt, ...)
     va_start(args, fmt);
     cli_vprint(stdout, fmt, args);
     va_end(args);
+}
+
+void cli_print_file(char *text)
+{
+    if (!isatty(STDOUT_FILENO)) {
+        fputs(text, stdout);
+        return;
+    }
+    for (char *line = text, *end; (end = strchr(line, '\n')); line = end + 1) {
+        *end = 0;
+        cli_print("%s\n", line);
+    }
 }
 
 void cli_print_number(const char *format, double value)

@@ -232,10 +232,7 @@ static int print_csv(const printed *p)
         cli_error("%s", err.message);
         return EXIT_CODE_FAILURE;
     }
-    for (char *line = text, *end; (end = strchr(line, '\n')); line = end + 1) {
-        *end = 0;
-        cli_print("%s\n", line);
-    }
+    cli_print_file(text);
     free(text);
     return EXIT_CODE_OK;
 }

@@ -298,6 +298,12 @@ json_t *qk__clean_text(const char *text)
     return value;
 }
 
+json_t *qk__whole_text(const char *text)
+{
+    json_t *value = json_string(text); /* NULL: no UTF-8 */
+    return value ? value : qk__clean_text(text);
+}
+
 /* '<' would end the block. */
 static void escape_block(qk__page *page, const char *text)
 {

@@ -66,6 +66,8 @@ void qk__end_tag(qk__page *page, bool holds);
 void qk__page_json(qk__page *page, const char *id, json_t *root, int digits);
 /* A string for such a block: what is not UTF-8 becomes U+FFFD, control characters spaces. */
 json_t *qk__clean_text(const char *text);
+/* The same with its control characters, which the page's scripts show as such. */
+json_t *qk__whole_text(const char *text);
 /* The text as a part of a link: all but letters, digits and -._ as %XX. To free(); NULL: memory ran out. */
 char *qk__percent(const char *text);
 

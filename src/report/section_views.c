@@ -48,7 +48,7 @@ static json_t *add_tokens(json_t *root, const qk__points_plane *plane, const cha
     char name[32];
     for (size_t i = 0; i < plane->num_listed; i++)
         strings = qk__json_append(
-            strings, qk__clean_text(qk__token_text(&plane->cells.strings, plane->listed[i])));
+            strings, qk__whole_text(qk__token_text(&plane->cells.strings, plane->listed[i])));
     for (size_t i = 0; i < plane->cells.count; i++) {
         if (plane->tokens[i].size == 0)
             continue;
@@ -134,7 +134,7 @@ qk_status qk__views_expect(qk__store *tables, qk_error *err)
 static json_t *value_in(const qk__found *rows, size_t row, size_t column)
 {
     const char *text = qk__text_in(rows, row, column);
-    return text ? qk__clean_text(text) : qk__json_number(qk__number_in(rows, row, column));
+    return text ? qk__whole_text(text) : qk__json_number(qk__number_in(rows, row, column));
 }
 
 /* The rows of a head, from *at on: a list of values for each column. */

@@ -5,11 +5,12 @@ import io
 import json
 import re
 import shutil
+import subprocess
 
 import numpy as np
 import pytest
 
-from conftest import EXAMPLE, ROOT, read_csv
+from conftest import EXAMPLE, ROOT, environment, on_terminal, read_csv
 
 HEAD = "model,layer,q_head,k_head"
 
@@ -209,6 +210,18 @@ def test_formats(qkscope, results):
     # numbers among texts, whole ones with empty ones among them
     mixed = ask(qkscope, results, "select 1 as a, 'x' as b union all select null, 2.5 union all select 3, 4")
     assert mixed == [{"a": 1, "b": "x"}, {"a": None, "b": "2.5"}, {"a": 3, "b": "4"}]
+
+
+def test_texts_in_csv(program, tmp_path):
+    """A program reads back what a table has; a terminal is shown what it would obey."""
+    tokens = ["\t", "\x0b", "\x1b[2J", "\x7f", "\u202e", "\n", "\r", 'a,"b"', "\\t", " "]
+    with open(tmp_path / "tokens.csv", "w", newline="") as file:
+        csv.writer(file, quoting=csv.QUOTE_ALL).writerows([[*HEAD.split(","), "token"], *(["m", 0, 0, 0, t] for t in tokens)])
+    command = [program, "sql", tmp_path, "select token from tokens", "--format", "csv"]
+    said = subprocess.run(command, stdout=subprocess.PIPE, env=environment(), check=True).stdout
+    assert list(csv.reader(io.StringIO(said.decode(), newline=""))) == [["token"], *([t] for t in tokens)]
+    shown = on_terminal(command, "stdout")
+    assert "\\t" in shown and "\\u001b[2J" in shown and "\x1b" not in shown
 
 
 def test_the_questions_of_the_page(qkscope, results):
