@@ -77,8 +77,8 @@ static const char *const STATISTICS[] = {
     [QK__STAT_MEAN] = ", avg($), NULL, NULL, NULL",
     [QK__STAT_MEDIAN] = ", median($), NULL, NULL, NULL",
     /* with one head: a band without width */
-    [QK__STAT_DEVIATION] = ", avg($), max(<, min(1, avg($) - coalesce(sd($), 0))), "
-                           "max(<, min(1, avg($) + coalesce(sd($), 0))), NULL",
+    [QK__STAT_DEVIATION] = (", avg($), max(<, min(1, avg($) - coalesce(sd($), 0))), "
+                            "max(<, min(1, avg($) + coalesce(sd($), 0))), NULL"),
     [QK__STAT_QUARTILES] = ", avg($), quantile($, 0.25), quantile($, 0.75), median($)"};
 
 static qk_status put_statistic(const qk__panel *panel, const qk__chart_series *series,
