@@ -66,6 +66,9 @@ typedef struct qk_model_facts {
     double rope_theta_sliding;    /* of sliding layers with another theta; 0 = none have */
     /* what the user should know about config.json and the weights; NULL = nothing */
     const char *notice;
+    /* Keys of sizes that config.json lacks, and the defaults of model_type in their place: "num_hidden_layers 32,
+     * vocab_size 32000"; NULL = it has them all */
+    const char *defaults;
 } qk_model_facts;
 
 typedef struct qk_model qk_model;
@@ -79,8 +82,8 @@ QK_API QK_MUST_CHECK qk_status qk_model_open(qk_model **model, const char *path,
                                              const char *overrides, qk_error *err);
 
 /* The same from config.json alone, without weights: facts, qk_prefill_flops and qk_prefill_bytes of a model that is
- * somewhere else. dtype is "", weight_bytes and parameters are 0, and qk_prefill refuses it. A GGUF file is opened as
- * a whole. */
+ * somewhere else. dtype is "", weight_bytes is 0, parameters are those of the shapes, and qk_prefill refuses it. A GGUF
+ * file is opened as a whole. */
 QK_API QK_MUST_CHECK qk_status qk_model_open_shape(qk_model **model, const char *path,
                                                    const char *overrides, qk_error *err);
 QK_API void qk_model_close(qk_model **model);
@@ -88,6 +91,10 @@ QK_API void qk_model_close(qk_model **model);
 /* Whether a file, or a folder that is no capture, is a model by the names of its files; also in a form that is not
  * read, for which qk_model_open says what to do. */
 QK_API bool qk_model_is_there(const char *path);
+
+/* Whether a folder holds any safetensors file. If so, what qk_model_open misses is a fault, not a model that is
+ * somewhere else. */
+QK_API bool qk_model_has_weights(const char *folder);
 
 /* The facts belong to the model. */
 QK_API const qk_model_facts *qk_model_get_facts(const qk_model *model);

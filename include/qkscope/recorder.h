@@ -210,10 +210,12 @@ QK_API void qk_recorder_selection_free(qk_recorder_selection **selection);
 /* The contents of a capture. */
 typedef struct qk_recorder_amount {
     int64_t texts, tokens; /* number of texts, and tokens of each */
-    int64_t reservoir;     /* rows kept of each text and bucket, for each head and kind */
-    int groups, buckets;   /* of texts, 0 = none; of positions, by the sampler */
-    int first;             /* rows at positions below it are summed once more; 0 = none */
-    bool moments;          /* moments are kept */
+    int64_t window;        /* a text is run in windows of so many tokens; 0 = as a whole */
+    int64_t reservoir;     /* rows kept of each window and bucket, for each head and kind */
+    int groups;            /* of texts, at most; 0 = none */
+    int buckets;  /* of positions, by the sampler; 0 = as many as the sampler "all" makes */
+    int first;    /* rows at positions below it are summed once more; 0 = none */
+    bool moments; /* moments are kept */
 } qk_recorder_amount;
 
 /* What it takes on disk: of rows the vectors in float32, of sums the arrays of their files, whose headers have a few
@@ -221,6 +223,8 @@ typedef struct qk_recorder_amount {
 typedef struct qk_recorder_sizes {
     int64_t rows;           /* of each head and kind, if all are kept */
     int64_t reservoir_rows; /* with a reservoir, at most */
+    int64_t groups;         /* that so many texts make; 0 = none */
+    int64_t buckets;        /* of positions */
     int64_t row_bytes;      /* of one row of every head */
     int64_t moment_bytes;   /* of all heads */
     int64_t query_bytes;    /* moments of one query head */

@@ -123,21 +123,23 @@ static const char MODEL[] =
     "shape       {architecture}, {num_layers} layer{s} of {query_heads} query head{s} and "
     "{key_heads} key head{s}, d = {head_dim}\n"
     "group size  {q_per_kv_group} query head{s} per key head\n"
-    "[parameters  {millions:.2f} million in {dtype}, {weight_bytes:MB}; "
+    "[{dtype?}parameters  {millions:.2f} million in {dtype}, {weight_bytes:MB}; "
     "[fingerprint {fingerprint}][on the Hub{fingerprint!}]\n]"
-    "[weights{parameters!}     not there: this is what config.json says\n]"
-    "context     {max_positions} tokens, vocabulary of {vocab_size}\n"
+    "[weights{dtype!}     not there: by config.json {millions:.2f} million parameters, "
+    "{in_bfloat16:B} in bfloat16\n]"
+    "context     {max_positions} token{s}, vocabulary of {vocab_size}\n"
     "RoPE        {rope_type}, theta {rope_theta:.15g}[ and {rope_theta_sliding:.15g} where "
     "windows slide], in {rotating} of {num_layers} layers\n"
+    "[{defaults?}defaults    of {architecture}, for what config.json lacks: {defaults}\n]"
     "[note        {notice}\n]"
     "windows     [none: full attention{sliding!}][{least}[{ranges?} to {most}] tokens in "
     "{sliding} of {num_layers} layers]\n"
     "captured    {capture.query_heads} query heads and {capture.key_heads} key heads in "
     "{attending} layers\n"
-    "\n{capture.texts} text{s} of {capture.length} tokens[{alone?} (--texts N for more)]"
+    "\n{capture.texts} text{s} of {capture.length} token{s}[{alone?} (--texts N for more)]"
     "[{split?}, in {capture.windows} windows of at most {capture.window}]:\n"
     "run         {gflop:.3g} GFLOP, {capture.memory_bytes:.0MB} of memory[, "
-    "{capture.memory_with_weights_bytes:.0MB} with program and weights]\n"
+    "{capture.memory_with_weights_bytes:.0MB} with program and weights][{dtype!} in bfloat16]\n"
     "[{measured?}time        about {time}, {processor_time} of processor (measured here in "
     "{capture.forecast.measuring:.1f} s with one layer[{made?} of made-up weights] and texts of up to "
     "{capture.forecast.tokens} token{s})\n]"
@@ -145,7 +147,7 @@ static const char MODEL[] =
     "[{fewer?}; of more such texts up to {wanted}]\n"
     "all rows    {all_rows} a head, {all_bytes:B} (--sampler all)\n"
     "[\nKept with --keep {capture.kept.keep} of {capture.texts} text{s}, "
-    "{capture.kept.bytes:B} on disk:\n"
+    "{capture.kept.bytes:B} {state}:\n"
     "[{keeps_rows?}rows        {capture.rows_per_head} a head, {capture.kept.row_bytes:B} of "
     "vectors\n]"
     "[{keeps_attention?}attention   {capture.kept.attention_bytes:B}\n]"
@@ -153,7 +155,7 @@ static const char MODEL[] =
     "file{s}; {capture.kept.query_head_bytes:B} of a query head, "
     "{capture.kept.key_head_bytes:B} of a key head\n"
     "groups      [{capture.kept.groups} of texts][none{capture.kept.groups!}], "
-    "{capture.kept.buckets} buckets of queries\n]"
+    "{capture.kept.buckets} bucket{s} of queries\n]"
     "meanwhile   {capture.kept.blocks} block{s} of texts, each finished by itself, "
     "{capture.kept.block_bytes:B} at most\n"
     "[{keeps_reservoir?}reservoir   up to {capture.kept.reservoir_rows_per_head} rows a head, "
@@ -181,7 +183,7 @@ static json_t *keep_json(const view *v)
     const qk_recorder_sizes *s = &v->sizes;
     bool moments = v->keep.moments;
     return cli_object(
-        CLI_ROWS(CLI_OF(v->run, keep), CLI_OF(v->run, groups), CLI_OF(v->run, buckets),
+        CLI_ROWS(CLI_OF(v->run, keep), CLI_OF(s, groups), CLI_OF(s, buckets),
                  CLI_ROW("moment_bytes", moments ? s->moment_bytes : 0),
                  CLI_ROW("moment_files", moments ? s->moment_files : 0),
                  CLI_ROW("query_head_bytes", moments ? s->query_bytes : 0),
@@ -213,14 +215,20 @@ static const char *tell_time(double seconds, char text[24])
     return text;
 }
 
+/* Of weights that are not there, in bfloat16. */
+static int64_t weight_bytes(const view *v)
+{
+    const qk_model_facts *f = v->facts;
+    return f->weight_bytes > 0 ? f->weight_bytes : 2 * f->parameters;
+}
+
 static json_t *capture_json(const view *v)
 {
     return cli_object(CLI_ROWS(
         CLI_ROW("query_heads", v->selection->num_q), CLI_ROW("key_heads", v->selection->num_k),
         CLI_OF(v, texts), CLI_OF(v, length), CLI_OF(v, window),
         CLI_ROW("windows", num_windows(v)), CLI_OF(v, flops), CLI_ROW("memory_bytes", v->bytes),
-        CLI_ROW_OR_NULL(v->facts->weight_bytes > 0, "memory_with_weights_bytes",
-                        v->bytes + v->facts->weight_bytes + PROGRAM),
+        CLI_ROW("memory_with_weights_bytes", v->bytes + weight_bytes(v) + PROGRAM),
         CLI_ROW_IF(v->measured, "forecast", forecast_json(v)),
         CLI_ROW("rows_per_head", v->rows),
         CLI_ROW("vector_bytes", (int64_t)vector_bytes(v, v->rows)),
@@ -243,7 +251,7 @@ static void find_windows(const view *v, int64_t *least, int64_t *most)
 static void tell_view(const view *v, const cli_common *common)
 {
     const qk_model_facts *f = v->facts;
-    bool weights = f->parameters > 0;
+    bool weights = f->weight_bytes > 0;
     int64_t least, most;
     char fingerprint[17], time[24], processor_time[24];
     snprintf(fingerprint, sizeof fingerprint, "%016" PRIx64, f->fingerprint);
@@ -256,15 +264,18 @@ static void tell_view(const view *v, const cli_common *common)
             CLI_ROW("query_heads", f->num_q_heads), CLI_ROW("key_heads", f->num_k_heads),
             CLI_ROW("q_per_kv_group", f->num_q_heads / f->num_k_heads), CLI_OF(f, head_dim),
             CLI_OF(f, hidden_size), CLI_OF(f, vocab_size), CLI_OF(f, max_positions),
-            CLI_ROW_OR_NULL(weights, "parameters", f->parameters),
-            CLI_ROW_OR_NULL(weights, "weight_bytes", f->weight_bytes),
+            CLI_OF(f, parameters), CLI_ROW_OR_NULL(weights, "weight_bytes", f->weight_bytes),
             CLI_ROW_OR_NULL(weights, "dtype", f->dtype),
             CLI_ROW("rope_type", f->rope_type ? f->rope_type : "none"), CLI_OF(f, rope_theta),
             CLI_ROW_OR_NULL(f->rope_theta_sliding > 0, "rope_theta_sliding",
                             f->rope_theta_sliding),
+            CLI_ROW_OR_NULL(f->defaults, "defaults", f->defaults),
             CLI_ROW_OR_NULL(f->notice, "notice", f->notice), CLI_ROW("layers", list_layers(v)),
             CLI_ROW("capture", capture_json(v)),
             CLI_SAY("millions", (double)f->parameters / 1e6),
+            CLI_SAY("in_bfloat16", weight_bytes(v)),
+            CLI_SAY("state",
+                    v->keep.rows || v->keep.reservoir ? "before compression" : "on disk"),
             CLI_SAY("rotating", count_layers(v, rotates)),
             CLI_SAY("sliding", count_layers(v, slides)),
             CLI_SAY("attending", count_layers(v, attends)), CLI_SAY("least", least),
@@ -336,9 +347,14 @@ static qk_status look_at_model(view *v, const qk_model *model, qk_recorder_setti
     v->window = v->window > 0 ? v->window : v->facts->max_positions;
     v->length = v->length > 0 ? v->length : v->window;
     v->wanted = v->wanted > 0 ? v->wanted : settings->rows;
-    qk_recorder_amount amount = {v->texts,       v->length,       v->keep.reservoir,
-                                 v->run->groups, v->run->buckets, v->keep.first,
-                                 v->keep.moments};
+    const qk_recorder_amount amount = {.texts = v->texts,
+                                       .tokens = v->length,
+                                       .window = v->window,
+                                       .reservoir = v->keep.reservoir,
+                                       .groups = v->run->groups,
+                                       .buckets = v->run->buckets,
+                                       .first = v->keep.first,
+                                       .moments = v->keep.moments};
     qk_recorder_measure(selection, v->facts, &amount, &v->sizes);
     v->rows = v->sizes.rows < v->wanted ? v->sizes.rows : v->wanted;
     run.context = settings->context;
@@ -387,7 +403,9 @@ static qk_status open_model(qk_model **model, char **found, const qk_inspect_set
     if (status != QK_OK)
         return status;
     status = qk_model_open(model, *found, NULL, err);
-    return status == QK_ERR_NOT_FOUND ? open_shape(model, *found, common, err) : status;
+    return status == QK_ERR_NOT_FOUND && !qk_model_has_weights(*found)
+               ? open_shape(model, *found, common, err)
+               : status;
 }
 
 int cli_inspect_model(const qk_inspect_settings *settings, const cli_inspect_run *run,

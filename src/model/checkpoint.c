@@ -68,7 +68,8 @@ qk__tensor qk__tensor_slice(const qk__tensor *tensor, int64_t first, int64_t cou
 {
     qk__tensor part = *tensor;
     bool vector = tensor->rows == 1;
-    part.data = vector ? find_number(tensor, 0, first) : find_number(tensor, first, 0);
+    if (tensor->data)
+        part.data = vector ? find_number(tensor, 0, first) : find_number(tensor, first, 0);
     *(vector ? &part.columns : &part.rows) = count;
     return part;
 }
@@ -139,6 +140,15 @@ qk_status qk__checkpoint_get(const qk__checkpoint *checkpoint, const char *name,
     *tensor = (qk__tensor){entry->data, entry->type, rows, columns, 0};
     return QK_OK;
 }
+
+static qk_status make_nothing(void *maker, const char *name, int64_t rows, int64_t columns,
+                              qk_error *err)
+{
+    (void)maker, (void)name, (void)rows, (void)columns, (void)err;
+    return QK_OK;
+}
+
+const qk__checkpoint qk__checkpoint_of_shapes = {.make = make_nothing};
 
 static void hash_ends(XXH3_state_t *hash, const qk__tensor_entry *entry)
 {

@@ -49,6 +49,9 @@ QK_MUST_CHECK qk_status qk__checkpoint_open_gguf(qk__checkpoint **checkpoint, co
                                                  json_t **metadata, qk_error *err);
 void qk__checkpoint_close(qk__checkpoint **checkpoint);
 
+/* Has whatever tensor it is asked for, without data. */
+extern const qk__checkpoint qk__checkpoint_of_shapes;
+
 bool qk__checkpoint_has(const qk__checkpoint *checkpoint, const char *name);
 
 /* Rows of a tensor that is there, 1 of a vector; 0: there is no such tensor. */

@@ -52,8 +52,9 @@ typedef struct qk__model_config {
     double attention_scale; /* times q.k */
     float embedding_scale;  /* 1, or sqrt(hidden_size) as a float32 */
     qk__output_tie tie;
-    char notice[400]; /* what the user should know, "" = nothing */
-    double logit_cap; /* logits become cap tanh(logit / cap); 0 = they stay */
+    char notice[400];   /* what the user should know, "" = nothing */
+    char defaults[300]; /* "KEY VALUE, KEY VALUE" of sizes that config.json lacks */
+    double logit_cap;   /* logits become cap tanh(logit / cap); 0 = they stay */
 
     /* q *= 1 + beta ln(1 + floor(position / original)) after rotation, position / original in
      * float32; beta 0 = no such scaling. */

@@ -86,13 +86,10 @@ static qk_status write_file(making *m, const char *folder, const char *overrides
 {
     qk_model *model;
     QK_TRY(qk_model_open_shape(&model, folder, overrides, err));
-    model->checkpoint = qk__calloc(1, sizeof *model->checkpoint);
-    qk_status status = model->checkpoint ? draw_numbers(m, err) : qk__nomem(err);
-    if (status == QK_OK) {
-        model->checkpoint->make = add_tensor;
-        model->checkpoint->maker = m;
-        status = qk__model_take_tensors(model, err);
-    }
+    const qk__checkpoint made = {.make = add_tensor, .maker = m};
+    qk_status status = draw_numbers(m, err);
+    if (status == QK_OK)
+        status = qk__model_take_tensors(model, &made, err);
     qk_model_close(&model);
     return status == QK_OK ? write_header(m, err) : status;
 }

@@ -259,9 +259,10 @@ static qk_status get_tensors(qk_model *model, lookup *l, qk_error *err)
     return QK_OK;
 }
 
-qk_status qk__model_take_tensors(qk_model *model, qk_error *err)
+qk_status qk__model_take_tensors(qk_model *model, const qk__checkpoint *checkpoint,
+                                 qk_error *err)
 {
-    lookup l = {.checkpoint = model->checkpoint, .config = &model->config, .prefix = "model."};
+    lookup l = {.checkpoint = checkpoint, .config = &model->config, .prefix = "model."};
     return get_tensors(model, &l, err);
 }
 
@@ -351,6 +352,7 @@ static qk_status make_facts(qk_model *model, uint64_t seed, qk_error *err)
     f->attention_scale = c->attention_scale;
     f->rope_theta_sliding = c->architecture->local_rope ? c->rope[QK_ROPE_SLIDING].theta : 0;
     f->notice = c->notice[0] ? c->notice : NULL;
+    f->defaults = c->defaults[0] ? c->defaults : NULL;
     f->layers = model->layer_facts;
     f->fingerprint = seed;
     return model->checkpoint
@@ -433,6 +435,8 @@ static qk_status open_shape(qk_model *model, const char *path, const char *overr
         return open_parts(model, path, overrides, err);
     QK_TRY(open_config(model, path, overrides, &seed, err));
     QK_TRY(make_layers(model, err));
+    QK_TRY(qk__model_take_tensors(model, &qk__checkpoint_of_shapes, err));
+    model->facts.weight_bytes = 0;
     model->facts.dtype = "";
     return make_facts(model, seed, err);
 }

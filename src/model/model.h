@@ -67,8 +67,9 @@ struct qk_model {
     double *frequencies;
 };
 
-/* Asks the checkpoint of a model that was opened as a shape for its tensors, by the names of safetensors files. */
-QK_MUST_CHECK qk_status qk__model_take_tensors(qk_model *model, qk_error *err);
+/* Asks a checkpoint for the tensors of a model that is opened as a shape, by the names of safetensors files. */
+QK_MUST_CHECK qk_status qk__model_take_tensors(qk_model *model,
+                                               const qk__checkpoint *checkpoint, qk_error *err);
 
 /* What comes behind the layers, of which only losses have need: the norm, and the output layer, which may be
  * the embedding (output_layer.c). Messages name what is not there. */

@@ -103,21 +103,34 @@ static qk_status apply_overrides(json_t *text, const char *overrides,
 
 /* ---- numbers and rules ------------------------------------------------------------------ */
 
-static qk_status read_size(const qk__node *text, const char *key, int most, int usual,
-                           int *value, qk_error *err)
+/* Notes that config.json lacks a size. */
+static void note_default(qk__model_config *c, const qk__node *text, const char *key,
+                         int64_t usual)
+{
+    size_t used = strlen(c->defaults);
+    if (qk__node_kind_in(text, key) == QK__NOTHING)
+        snprintf(c->defaults + used, sizeof c->defaults - used, "%s%s %lld",
+                 used > 0 ? ", " : "", key, (long long)usual);
+}
+
+static qk_status read_size(qk__model_config *c, const qk__node *text, const char *key, int most,
+                           int usual, int *value, qk_error *err)
 {
     *value = usual;
     if (qk__node_kind_in(text, key) == QK__NULL) /* no default */
         return qk__need(text, key, err);
+    note_default(c, text, key, usual);
     return qk__read_int(text, key, 1, most, value, err);
 }
 
 static qk_status read_heads(qk__model_config *c, const qk__node *text, qk_error *err)
 {
     const qk__architecture *a = c->architecture;
-    QK_TRY(read_size(text, "num_attention_heads", MAX_HEADS, a->q_heads, &c->num_q_heads, err));
+    QK_TRY(
+        read_size(c, text, "num_attention_heads", MAX_HEADS, a->q_heads, &c->num_q_heads, err));
     bool said = qk__node_kind_in(text, "num_key_value_heads") != QK__NOTHING;
     c->num_k_heads = said || a->k_heads == 0 ? c->num_q_heads : a->k_heads;
+    note_default(c, text, "num_key_value_heads", c->num_k_heads);
     QK_TRY(qk__read_int(text, "num_key_value_heads", 1, MAX_HEADS, &c->num_k_heads, err));
     if (c->num_q_heads % c->num_k_heads != 0)
         return qk__fail_in(text, "num_attention_heads", err, QK_ERR_INCONSISTENT,
@@ -129,6 +142,8 @@ static qk_status read_heads(qk__model_config *c, const qk__node *text, qk_error 
         QK_TRY(qk__read_int(text, "head_dim", 1, MAX_HEAD_DIM, &c->head_dim, err));
     if (c->head_dim == 0)
         c->head_dim = c->hidden_size / c->num_q_heads;
+    if (!a->head_dim_derived && a->head_dim > 0)
+        note_default(c, text, "head_dim", a->head_dim);
     if (c->head_dim < 1 || c->head_dim > MAX_HEAD_DIM)
         return qk__fail_in(text, "head_dim", err, QK_ERR_INCONSISTENT,
                            "a hidden size of %d with %d heads makes no sense", c->hidden_size,
@@ -139,12 +154,13 @@ static qk_status read_heads(qk__model_config *c, const qk__node *text, qk_error 
 static qk_status read_sizes(qk__model_config *c, const qk__node *text, qk_error *err)
 {
     const qk__architecture *a = c->architecture;
-    QK_TRY(read_size(text, "num_hidden_layers", MAX_LAYERS, a->layers, &c->num_layers, err));
-    QK_TRY(read_size(text, "hidden_size", MAX_WIDTH, a->hidden, &c->hidden_size, err));
-    QK_TRY(read_size(text, "intermediate_size", MAX_WIDTH, a->intermediate,
+    QK_TRY(read_size(c, text, "num_hidden_layers", MAX_LAYERS, a->layers, &c->num_layers, err));
+    QK_TRY(read_size(c, text, "hidden_size", MAX_WIDTH, a->hidden, &c->hidden_size, err));
+    QK_TRY(read_size(c, text, "intermediate_size", MAX_WIDTH, a->intermediate,
                      &c->intermediate_size, err));
-    QK_TRY(read_size(text, "vocab_size", MAX_VOCAB, a->vocab, &c->vocab_size, err));
+    QK_TRY(read_size(c, text, "vocab_size", MAX_VOCAB, a->vocab, &c->vocab_size, err));
     c->max_positions = a->positions;
+    note_default(c, text, "max_position_embeddings", a->positions);
     QK_TRY(qk__read_int64(text, "max_position_embeddings", 1, MAX_POSITIONS, &c->max_positions,
                           err));
     return read_heads(c, text, err);

@@ -38,17 +38,34 @@ qk_status qk__refuse_folder(const char *folder, const char *missing, qk_error *e
     return qk__path_tell(folder, QK__PATH_MODEL, QK_ERR_NOT_FOUND, err);
 }
 
-bool qk_model_is_there(const char *path)
+static bool is_weights(const char *name)
+{
+    const qk__model_form *form = qk__model_form_of(name);
+    return form && form->part == QK__PART_WEIGHTS && !form->remedy;
+}
+
+static bool holds(const char *folder, bool (*is)(const char *name))
 {
     qk__names names;
     bool found = false;
+    if (qk__list_dir(folder, &names, NULL) != QK_OK)
+        return false;
+    for (size_t i = 0; i < names.count && !found; i++)
+        found = is(names.items[i]);
+    qk__names_free(&names);
+    return found;
+}
+
+bool qk_model_is_there(const char *path)
+{
     assert(path);
     if (!qk__is_dir(path))
         return qk__is_file(path) && qk__is_model_file(qk__file_name(path));
-    if (qk__path_look(path) == QK__PATH_CAPTURE || qk__list_dir(path, &names, NULL) != QK_OK)
-        return false;
-    for (size_t i = 0; i < names.count && !found; i++)
-        found = qk__is_model_file(names.items[i]);
-    qk__names_free(&names);
-    return found;
+    return qk__path_look(path) != QK__PATH_CAPTURE && holds(path, qk__is_model_file);
+}
+
+bool qk_model_has_weights(const char *folder)
+{
+    assert(folder);
+    return holds(folder, is_weights);
 }

@@ -126,6 +126,9 @@ QK_MUST_CHECK qk_status qk__visit_windows(qk__recording *r, int64_t first, int64
 /* Reads all texts once, then sets counts, texts_hash and the sampler. */
 QK_MUST_CHECK qk_status qk__survey(qk__recording *r, qk_error *err);
 
+/* Tokens in a bucket where nothing else is asked for. */
+int64_t qk__choose_bucket(qk_sampler_type type, int64_t longest);
+
 /* "file" or "file:line", replaces what `name` has. */
 QK_MUST_CHECK qk_status qk__name_source(const qk__input_text *text, qk__buffer *name,
                                         qk_error *err);

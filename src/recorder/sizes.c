@@ -4,6 +4,7 @@
 
 #include <qkscope/recorder.h>
 
+#include "recorder/recording.h"
 #include "sink/sink.h"
 #include "state/layer_moments.h"
 
@@ -19,6 +20,42 @@ static int64_t sum(int64_t a, int64_t b)
     return __builtin_add_overflow(a, b, &c) ? INT64_MAX : c;
 }
 
+static int64_t window_size(const qk_recorder_amount *amount)
+{
+    bool whole = amount->window <= 0 || amount->window > amount->tokens;
+    return whole ? amount->tokens : amount->window;
+}
+
+static int64_t count_windows(const qk_recorder_amount *amount)
+{
+    const int64_t size = window_size(amount);
+    return size > 0 ? (amount->tokens - 1) / size + 1 : 1;
+}
+
+/* As stats/text_groups.h has it, where the ids of texts count up. */
+static int64_t count_groups(const qk_recorder_amount *amount)
+{
+    int64_t count = 1;
+    if (amount->texts <= amount->groups)
+        return amount->texts;
+    while (2 * count <= amount->groups)
+        count *= 2;
+    return amount->groups > 0 ? count : 0;
+}
+
+static int64_t bucket_size(const qk_recorder_amount *amount)
+{
+    const int64_t longest = window_size(amount);
+    return amount->buckets > 0 ? (longest - 1) / amount->buckets + 1
+                               : qk__choose_bucket(QK_SAMPLER_ALL, longest);
+}
+
+static int64_t count_buckets(const qk_recorder_amount *amount)
+{
+    return amount->buckets > 0 ? amount->buckets
+                               : (window_size(amount) - 1) / bucket_size(amount) + 1;
+}
+
 /* How many sets of sums there are. */
 typedef struct set_counts {
     int64_t groups, buckets, bins; /* bins: of positions, for attention */
@@ -26,10 +63,30 @@ typedef struct set_counts {
 
 static set_counts count_sets(const qk_recorder_amount *amount)
 {
-    const int64_t last = amount->tokens > 0 ? amount->tokens - 1 : 0;
-    return (set_counts){.groups = amount->groups > 0 ? amount->groups : 1,
-                        .buckets = amount->buckets,
-                        .bins = qk_distance_bin(last) + 1};
+    const int64_t size = window_size(amount), groups = count_groups(amount);
+    return (set_counts){.groups = groups > 0 ? groups : 1,
+                        .buckets = count_buckets(amount),
+                        .bins = qk_distance_bin(size > 0 ? size - 1 : 0) + 1};
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Of a window of so many tokens. */
+static int64_t reservoir_of(const qk_recorder_amount *amount, int64_t tokens)
+{
+    const int64_t size = bucket_size(amount);
+    return tokens / size * least(amount->reservoir, size) +
+           least(amount->reservoir, tokens % size);
+}
+
+static int64_t count_reservoir(const qk_recorder_amount *amount)
+{
+    const int64_t size = window_size(amount), whole = count_windows(amount) - 1;
+    const int64_t last = reservoir_of(amount, amount->tokens - product(whole, size));
+    return product(amount->texts, sum(product(whole, reservoir_of(amount, size)), last));
 }
 
 /* The sets of all blocks: each block has its own groups of texts, and shares at most one group with the block before
@@ -80,12 +137,13 @@ static size_t count_heads(const bool *heads, int layer, int num_heads)
 
 static int64_t count_blocks(const qk_recorder_amount *amount)
 {
+    const int64_t windows = product(amount->texts, count_windows(amount));
     const qk_sink_settings settings = {
-        .num_texts = amount->texts,
+        .num_texts = windows,
         .num_tokens = product(amount->texts, amount->tokens),
         .keep = {.moments = amount->moments, .groups = amount->groups}};
     const int64_t size = qk__choose_block(&settings);
-    return (amount->texts + size - 1) / size;
+    return (windows - 1) / size + 1;
 }
 
 void qk_recorder_measure(const qk_recorder_selection *selection, const qk_model_facts *facts,
@@ -93,11 +151,11 @@ void qk_recorder_measure(const qk_recorder_selection *selection, const qk_model_
 {
     assert(selection && facts && amount && sizes);
     int dim = facts->head_dim;
-    int64_t of_text = product(amount->reservoir, amount->buckets);
     *sizes = (qk_recorder_sizes){
         .rows = product(amount->texts, amount->tokens),
-        .reservoir_rows =
-            product(amount->texts, of_text < amount->tokens ? of_text : amount->tokens),
+        .reservoir_rows = count_reservoir(amount),
+        .groups = count_groups(amount),
+        .buckets = count_buckets(amount),
         .row_bytes =
             (int64_t)(selection->num_q + selection->num_k) * dim * (int64_t)sizeof(float),
         .query_bytes = head_bytes(amount, dim, true),

@@ -92,13 +92,13 @@ static double round_up(double rate)
     return (digits - floor > 1e-9 ? floor + 1 : floor) / scale * unit;
 }
 
-static int64_t choose_bucket(qk_sampler_type type, int64_t longest)
+int64_t qk__choose_bucket(qk_sampler_type type, int64_t longest)
 {
     enum { BUCKETS = 16 };
     qk_sampler usual;
     int64_t size = 1;
     qk__sampler_default(&usual);
-    while (size * BUCKETS < longest)
+    while ((longest - 1) / BUCKETS >= size)
         size *= 2;
     return type == QK_SAMPLER_LOG_UNIFORM ? usual.min_bucket_size : size;
 }
@@ -109,7 +109,7 @@ static double choose_rate(qk_sampler *sampler, const token_counts *counts, int64
 {
     rate_class classes[LOGS];
     if (sampler->min_bucket_size == 0)
-        sampler->min_bucket_size = choose_bucket(sampler->type, counts->longest);
+        sampler->min_bucket_size = qk__choose_bucket(sampler->type, counts->longest);
     size_t count = list_classes(sampler, counts, classes);
     sampler->base_rate = classes[count - 1].size;
     if (rows >= counts->tokens)
@@ -401,7 +401,7 @@ static void fill_in(qk_sampler *sampler, int64_t longest)
     if (sampler->base_rate == 0)
         sampler->base_rate = usual.base_rate;
     if (sampler->min_bucket_size == 0)
-        sampler->min_bucket_size = choose_bucket(sampler->type, longest);
+        sampler->min_bucket_size = qk__choose_bucket(sampler->type, longest);
 }
 
 qk_status qk__survey(qk__recording *r, qk_error *err)

@@ -5,9 +5,11 @@ import math
 import signal
 
 import pytest
-from conftest import EXAMPLE
+from conftest import EXAMPLE, ROOT
 
-from recording import killed, some_texts, write_jsonl, write_model
+from recording import killed, write_jsonl, write_model
+
+STEP = ROOT / "examples" / "kjv-tiny" / "step-2004"
 
 
 def test_numbers(qkscope, tmp_path):
@@ -18,6 +20,7 @@ def test_numbers(qkscope, tmp_path):
                   "theta 10000 and 500 where windows slide, in 3 of 3 layers", "8 tokens in 2 of 3 layers", "12 query heads and 6 key heads in 3 layers",
                   "1 text of 512 tokens (--texts N for more):"):
         assert words in out, out
+    assert "1 text of 1 token (" in qkscope("inspect", tmp_path / "m", "--length", 1, "--no-measure", expect=0).out
     shown = json.loads(qkscope("inspect", tmp_path / "m", "--json", "--length", 1000, expect=0).out)
     assert (shown["num_layers"], shown["q_per_kv_group"], shown["head_dim"]) == (3, 2, 12)
     assert (shown["rope_theta"], shown["rope_theta_sliding"], shown["notice"]) == (10000, 500, None)
@@ -176,18 +179,19 @@ def test_moments_take_what_their_arrays_take(qkscope, tmp_path, which, groups, b
     """By config.json alone; of rows, what a million tokens take."""
     folder, shape = write_config(tmp_path / which, which), LLAMAS[which]
     layers, q_heads, d = shape["num_hidden_layers"], shape["num_attention_heads"], 128
-    kept = costs(qkscope, folder, "--keep", "moments", "--groups", groups, "--buckets", buckets)["kept"]
+    amount = ["--groups", groups, "--buckets", buckets, "--texts", 125, "--length", 8000]
+    kept = costs(qkscope, folder, "--keep", "moments", *amount)["kept"]
     assert kept["moment_bytes"] == moment_bytes(layers, q_heads, 8, d, groups, buckets) == kept["bytes"]
     of_group, labels = 8 * (3 + 2 * d + d * (d + 1) // 2), 4 * 8
     assert of_group == 68120
     assert kept["key_head_bytes"] == max(groups, 1) * of_group + labels
     assert kept["query_head_bytes"] == max(groups, 1) * of_group + buckets * 8 * (3 + 3 * d) + labels
     assert kept["moment_files"] == layers
-    assert (kept["blocks"], kept["block_bytes"]) == (1, kept["bytes"])  # of one text
-    many = costs(qkscope, folder, "--keep", "moments", "--groups", groups, "--buckets", buckets, "--texts", 125, "--length", 8000)["kept"]
-    assert many["blocks"] == 16  # each has the sums of its own groups, and of one that it shares
-    assert many["block_bytes"] == moment_bytes(layers, q_heads, 8, d, max(groups, 1) + 15, 16 * buckets)
-    apart = costs(qkscope, folder, "--keep", "moments,first=4", "--groups", groups, "--buckets", buckets)["kept"]
+    assert kept["blocks"] == 16  # each has the sums of its own groups, and of one that it shares
+    assert kept["block_bytes"] == moment_bytes(layers, q_heads, 8, d, max(groups, 1) + 15, 16 * buckets)
+    one = costs(qkscope, folder, "--keep", "moments", *amount, "--texts", 1)["kept"]
+    assert (one["blocks"], one["block_bytes"]) == (1, one["bytes"]) == (1, moment_bytes(layers, q_heads, 8, d, 1, buckets))
+    apart = costs(qkscope, folder, "--keep", "moments,first=4", *amount)["kept"]
     assert apart["moment_bytes"] == kept["moment_bytes"] + moment_bytes(layers, q_heads, 8, d, groups, 0)
     heads = q_heads + 8
     rows = costs(qkscope, folder, "--length", 8000, "--texts", 125, "--keep", "rows", "--rows", 10 ** 6)["kept"]
@@ -198,12 +202,12 @@ def test_moments_take_what_their_arrays_take(qkscope, tmp_path, which, groups, b
 def test_a_reservoir_holds_so_many_of_each_bucket(qkscope, tmp_path):
     """At most the whole text; with moments beside it."""
     folder = write_config(tmp_path / "8b", "8b")
-    for length, number, rows in ((8192, 4, 64), (40, 4, 40), (8192, 1000, 8192)):
+    for length, number, rows, buckets in ((8192, 4, 64, 16), (40, 4, 40, 10), (8192, 1000, 8192, 16)):
         kept = costs(qkscope, folder, "--length", length, "--texts", 10, "--groups", 0, "--keep",
                      f"moments,reservoir={number}")["kept"]
         assert kept["reservoir_rows_per_head"] == 10 * rows
         assert kept["reservoir_bytes"] == 10 * rows * 32 * 40 * 128 * 4
-        assert kept["bytes"] == kept["reservoir_bytes"] + moment_bytes(32, 32, 8, 128, 0, 16)
+        assert kept["bytes"] == kept["reservoir_bytes"] + moment_bytes(32, 32, 8, 128, 0, buckets)
     both = costs(qkscope, folder, "--keep", "rows,moments")["kept"]
     assert both["bytes"] == both["row_bytes"] + both["moment_bytes"]
 
@@ -215,7 +219,10 @@ def test_sizes_in_words(qkscope, tmp_path):
                   "moments     646.2 MB in 80 files; 117.7 kB of a query head, 68.2 kB of a key head"):
         assert words in out, out
     shown = json.loads(qkscope("inspect", folder, "--keep", "moments", "--json", "--no-measure", expect=0).out)
-    assert shown["parameters"] is None and shown["weight_bytes"] is None and shown["dtype"] is None
+    assert shown["weight_bytes"] is None and shown["dtype"] is None
+    layer = 2 * 8192 * 8192 + 2 * 8192 * 1024 + 3 * 8192 * 28672 + 2 * 8192
+    assert shown["parameters"] == 128256 * 8192 + 80 * layer  # without the output layer
+    assert shown["capture"]["memory_with_weights_bytes"] > shown["capture"]["memory_bytes"] + 2 * shown["parameters"]
 
 
 def test_facts_without_weights(qkscope, tmp_path):
@@ -226,8 +233,9 @@ def test_facts_without_weights(qkscope, tmp_path):
     (tmp_path / "m" / "model.safetensors").unlink()
     alone = qkscope("inspect", tmp_path / "m", "--no-measure", expect=0)
     assert "note: " in alone.err and "there is no model.safetensors" in alone.err
-    lines = [line.split(" memory, ")[0] for line in whole.out.splitlines() if not line.startswith("parameters")]
-    assert [line.removesuffix(" memory") for line in alone.out.splitlines() if not line.startswith("weights")] == lines
+    lines, of_config = ([line.split(" memory, ")[0] for line in done.out.splitlines() if not line.startswith(("parameters", "weights"))]
+                        for done in (whole, alone))
+    assert of_config == lines and " with program and weights in bfloat16" in alone.out
     assert qkscope("inspect", tmp_path / "m", "-q", expect=0).err == ""
     assert "model.safetensors" in qkscope("capture", "-m", tmp_path / "m", "-t", tmp_path / "t", "-o", tmp_path / "c",
                                           expect=1).err
@@ -249,18 +257,44 @@ def arrays_of(path):
     return {name: entry["shape"] for name, entry in header.items() if name != "__metadata__"}, len(data) - 8 - size
 
 
-@pytest.mark.parametrize("groups", [0, 2, 4])
-def test_sizes_are_those_of_a_capture(qkscope, tmp_path, groups):
-    """To the byte, of what was captured: its groups and buckets."""
+@pytest.mark.cases(5)
+@pytest.mark.parametrize("texts, groups, words", [(12, 0, []), (12, 7, []), (1, 16, []), (17, 16, ["--max-length", 40]), (3, 16, ["--max-length", 64])])
+def test_sizes_are_those_of_a_capture(qkscope, tmp_path, texts, groups, words):
+    """To the byte, but for headers; the rows of a reservoir, too."""
+    words = ["--keep", "moments,reservoir=2", "--groups", groups, *words]
+    bytes_of = write_jsonl(tmp_path / "t.jsonl", [f"{i:04}" * 25 for i in range(texts)])  # a byte is a token
+    qkscope("capture", "-m", STEP, "-t", bytes_of, "-o", tmp_path / "c", *words, expect=0)
+    files = [arrays_of(path) for path in sorted((tmp_path / "c" / "moments").iterdir())]
+    found = costs(qkscope, STEP, "--texts", texts, "--length", 100, *words)["kept"]
+    assert found["moment_bytes"] == sum(size for _, size in files) and found["moment_files"] == len(files)
+    assert files[0][0]["q.bucket"] == [found["buckets"]] and files[0][0]["q.group"] == [max(found["groups"], 1)]
+    rows = json.loads(qkscope("inspect", tmp_path / "c", "--json", expect=0).out)
+    assert rows["rows"] == found["reservoir_rows_per_head"] * rows["num_heads"]
+
+
+def test_what_is_missing_of_weights_that_are_there(qkscope, tmp_path):
+    """Is an error, as for a capture; an index alone is no weights."""
     write_model(tmp_path / "m")
-    texts = write_jsonl(tmp_path / "t.jsonl", some_texts(12))
-    qkscope("capture", "-m", tmp_path / "m", "-t", texts, "-o", tmp_path / "c", "--keep", "moments", "--groups",
-            groups, expect=0)
-    files = sorted((tmp_path / "c" / "moments").iterdir())
-    shapes = [arrays_of(path)[0] for path in files]
-    (found,), (buckets,) = ({tuple(s[name]) for s in shapes for name in names if name in s}
-                            for names in (["q.group", "k.group"], ["q.bucket"]))
-    assert found[0] == max(groups, 1)
-    kept = costs(qkscope, tmp_path / "m", "--keep", "moments", "--groups", groups, "--buckets", buckets[0])["kept"]
-    assert kept["moment_bytes"] == sum(arrays_of(path)[1] for path in files)
-    assert kept["moment_files"] == len(files)
+    config = tmp_path / "m" / "config.json"
+    settings = json.loads(config.read_text())
+    config.write_text(json.dumps(settings | {"num_hidden_layers": settings["num_hidden_layers"] + 1}))
+    for words in (["inspect", tmp_path / "m"], ["capture", "-m", tmp_path / "m", "-t", tmp_path, "-o", tmp_path / "c"]):
+        assert f"no tensor model.layers.{settings['num_hidden_layers']}.self_attn.q_proj.weight" in qkscope(*words, expect=1).err
+    (tmp_path / "m" / "model.safetensors").rename(tmp_path / "m" / "model-00001-of-00002.safetensors")
+    index = tmp_path / "m" / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": {"a": "model-00001-of-00002.safetensors", "b": "model-00002-of-00002.safetensors"}}))
+    assert "model-00002-of-00002.safetensors: cannot open" in qkscope("inspect", tmp_path / "m", expect=1).err
+    (tmp_path / "m" / "model-00001-of-00002.safetensors").unlink()
+    assert "weights     not there: " in qkscope("inspect", tmp_path / "m", "--no-measure", expect=0).out
+
+
+def test_defaults_are_told(qkscope, tmp_path):
+    """What config.json lacks has the default of its architecture."""
+    config = write_config(tmp_path / "8b", "8b") / "config.json"
+    settings = json.loads(config.read_text())
+    config.write_text(json.dumps({k: v for k, v in settings.items() if k not in ("vocab_size", "num_hidden_layers")}))
+    want = "num_hidden_layers 32, vocab_size 32000"
+    assert f"of llama, for what config.json lacks: {want}\n" in qkscope("inspect", tmp_path / "8b", "--no-measure", expect=0).out
+    assert json.loads(qkscope("inspect", tmp_path / "8b", "--no-measure", "--json", expect=0).out)["defaults"] == want
+    config.write_text(json.dumps(settings))
+    assert json.loads(qkscope("inspect", tmp_path / "8b", "--no-measure", "--json", expect=0).out)["defaults"] is None
