@@ -70,6 +70,8 @@ typedef struct qk_ablation_effect {
     double p,
         p_corrected; /* of no difference; corrected for all tests of single heads, or of groups */
     double drift, drift_lo, drift_hi; /* KL(p || p'), nats a token */
+    double changed; /* share of tokens whose loss or drift is not that of the unchanged text */
+    int64_t changed_texts; /* different texts that have such tokens */
     double repeated,
         novel; /* delta on tokens whose pair with the token before occurred before, and on other tokens */
     double share, share_lo,
@@ -106,6 +108,21 @@ typedef struct qk_ablation_outcome {
 QK_API QK_MUST_CHECK qk_status qk_ablation_run(const qk_ablation_settings *settings,
                                                qk_ablation_outcome *outcome, qk_error *err);
 QK_API void qk_ablation_outcome_free(qk_ablation_outcome *outcome);
+
+/* What an effect says of its change. In order: unchanged, no token changed; harmless, the interval of delta ends below
+ * the tolerance, in nats a token that changed, and at least QK_CHANGED_TEXTS texts changed; needed, the interval begins
+ * above 0 and p_corrected is at most 0.05; else undecided. Reads those members alone. */
+typedef enum qk_ablation_verdict {
+    QK_VERDICT_UNCHANGED,
+    QK_VERDICT_HARMLESS,
+    QK_VERDICT_NEEDED,
+    QK_VERDICT_UNDECIDED
+} qk_ablation_verdict;
+
+enum { QK_CHANGED_TEXTS = 3 };
+
+QK_API qk_ablation_verdict qk_ablation_judge(const qk_ablation_effect *effect,
+                                             double tolerance);
 
 /* A change in a sentence: "removing it", or words that begin with "with": "without rotation", "with a window (64:4)";
  * and what is said where the loss rises and where it does not: "it uses position". */

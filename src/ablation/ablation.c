@@ -33,8 +33,8 @@ static qk_status name_run(qk__ablation *a, qk_error *err)
     const qk__head_group *groups = qk__head_groups(a, &count);
     qk__buffer text = {0};
     qk_status status = qk__buffer_printf(
-        &text, err, "%s %016" PRIx64 " %016" PRIx64 " %s %d %lld %d %lld %lld %lld %s",
-        QK_VERSION, r->facts->fingerprint,
+        &text, err, "%s %zu %016" PRIx64 " %016" PRIx64 " %s %d %lld %d %lld %lld %lld %s",
+        QK_VERSION, sizeof(qk__text_sums), r->facts->fingerprint,
         r->tokenizer ? qk__tokenizer_fingerprint(r->tokenizer) : 0, r->texts_hash,
         (int)a->recorder.arithmetic, (long long)r->max_length, (int)a->recorder.long_texts,
         (long long)a->recorder.max_examples, (long long)s->suffix, (long long)s->seed,
@@ -378,6 +378,10 @@ static qk_status start_units(qk__ablation *a, qk_error *err)
 
 static qk_status check_texts(const qk__ablation *a, qk_error *err)
 {
+    if (a->settings->suffix > 0 && (double)a->settings->suffix >= a->outcome->lengths.most)
+        qk__tell_notice(&a->recorder.context, QK_NOTICE_WARNING,
+                        "suffix: no text has more than %.0f tokens, so all rows change",
+                        a->outcome->lengths.most);
     for (size_t t = 0; t < a->num_texts; t++)
         if (a->lengths[t] > 1)
             return QK_OK;
@@ -434,6 +438,7 @@ static void free_ablation(qk__ablation *a)
     free(a->outputs);
     qk__free_directions(a);
     free(a->window_group);
+    free(a->window_text);
     free(a->text_group);
     free(a->sums);
     qk__file_set_discard(&a->files);

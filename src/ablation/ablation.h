@@ -10,6 +10,7 @@
  *     directions.c   directions of queries, from a capture
  *     measure.c      one text: its branches, and sums of what they lose
  *     effects.c      what the sums of all texts come to
+ *     verdict.c      what an effect says of a change
  *     write.c        tables and manifest */
 #ifndef QK_ABLATION_ABLATION_H
 #define QK_ABLATION_ABLATION_H
@@ -77,6 +78,8 @@ typedef struct qk__profile {
 /* Sums over the tokens of a text, in cells: of the unchanged text, and of each trial's differences. */
 typedef struct qk__text_sums {
     double tokens[QK__ABLATION_CELLS], values[QK__ABLATION_CELLS];
+    double
+        changed; /* of a trial: tokens whose loss or drift is not that of the unchanged text */
 } qk__text_sums; /* of a text: losses; of a trial: tokens are drifts, values are differences of losses */
 
 /* What is taken out of a head's queries. */
@@ -101,6 +104,7 @@ typedef struct qk__ablation {
     size_t num_directions;
     size_t num_texts;       /* windows */
     uint32_t *window_group; /* [num_texts] */
+    uint32_t *window_text;  /* [num_texts] the first of the texts that are equal to its own */
     uint32_t *text_group;
     double degrees; /* degrees of freedom of errors over groups of texts, by their tokens */
     const int64_t *lengths; /* [num_texts] tokens, from the recording */
@@ -151,7 +155,7 @@ void qk__output_without(const qk__ablation *a, size_t head, uint32_t group, floa
 /* For runs that need the whole last layer: for what heads put out, and for the time it takes. */
 qk_status qk__ignore_losses(void *user, const qk_prefill_losses *losses, qk_error *err);
 
-/* group_texts.c: fills num_texts, lengths, window_group and text_groups. */
+/* group_texts.c: fills num_texts, lengths, window_group, window_text and text_groups. */
 QK_MUST_CHECK qk_status qk__group_texts(qk__ablation *a, qk_error *err);
 
 /* directions.c */

@@ -129,6 +129,26 @@ static void add_draws(const qk__ablation *a, size_t trial, const repeated *delta
     e->beyond_hi = i.hi;
 }
 
+/* Adds the share of tokens that are changed, and how many different texts have any. */
+static qk_status count_changed(const qk__ablation *a, size_t trial, qk_ablation_effect *e,
+                               qk_error *err)
+{
+    size_t trials;
+    (void)qk__trials(a, &trials);
+    bool *seen = qk__calloc((size_t)a->recording.counts.texts + 1, sizeof *seen);
+    if (!seen)
+        return qk__nomem(err);
+    for (size_t t = 0; t < a->num_texts; t++) {
+        const double changed = a->sums[t * (1 + trials) + 1 + trial].changed;
+        e->changed += changed;
+        e->changed_texts += changed > 0 && !seen[a->window_text[t]];
+        seen[a->window_text[t]] |= changed > 0;
+    }
+    e->changed /= (double)a->outcome->tokens;
+    free(seen);
+    return QK_OK;
+}
+
 static qk_status find_effect(const qk__ablation *a, size_t trial, qk_ablation_effect *e,
                              qk_error *err)
 {
@@ -152,7 +172,8 @@ static qk_status find_effect(const qk__ablation *a, size_t trial, qk_ablation_ef
     e->delta = delta.all;
     e->delta_lo = d.lo;
     e->delta_hi = d.hi;
-    e->p = delta.all == 0 && drift.all == 0 ? NAN : d.p; /* what changed nothing is no test */
+    QK_TRY(count_changed(a, trial, e, err));
+    e->p = e->changed > 0 ? d.p : NAN; /* what changed nothing is no test */
     e->p_corrected = NAN;
     e->drift = drift.all;
     e->drift_lo = k.lo;

@@ -33,6 +33,7 @@ qk_status qk__group_texts(qk__ablation *a, qk_error *err)
     int64_t texts = 0;
     QK_TRY(QK__CREATE_ARRAYS(
         err, {&a->window_group, (size_t)counts->windows + 1, sizeof *a->window_group},
+        {&a->window_text, (size_t)counts->windows + 1, sizeof *a->window_text},
         {&a->text_group, (size_t)counts->texts + 1, sizeof *a->text_group}));
     a->lengths = (const int64_t *)(const void *)a->recording.lengths.data;
     for (int64_t i = 0; i < counts->texts; i++) {
@@ -44,8 +45,10 @@ qk_status qk__group_texts(qk__ablation *a, qk_error *err)
                                : predicts ? (uint32_t)(texts % QK__ABLATION_GROUPS)
                                           : 0;
         a->text_group[i] = group;
-        for (int64_t w = 0; w < print[i].windows; w++)
+        for (int64_t w = 0; w < print[i].windows; w++) {
+            a->window_text[a->num_texts] = (uint32_t)print[i].first;
             a->window_group[a->num_texts++] = group;
+        }
         texts += own && predicts;
     }
     a->text_groups = (int32_t)(texts < QK__ABLATION_GROUPS ? texts : QK__ABLATION_GROUPS);

@@ -225,6 +225,7 @@ static qk_status take_losses(void *user, const qk_prefill_losses *losses, qk_err
         const int cells[] = {qk_distance_bin(row + 1), QK__ABLATION_REPEATED};
         if (row < m->first_row)
             continue;
+        to->changed += !text && (losses->of[i] != m->losses[row] || losses->drift[i] != 0);
         for (int c = 0; c < (m->repeats[row] ? 2 : 1); c++) {
             to->values[cells[c]] +=
                 text ? (double)losses->of[i] : (double)losses->of[i] - (double)m->losses[row];

@@ -22,7 +22,8 @@ static const qk_setting ROWS[] = {
     QK_SETTING_PART(request, settings, qk_ablation_settings_table),
     {"tolerance", QK_SETTING_REAL, QK_SETTING_AT(request, tolerance), .number = 0.01,
      .max = 100, .value = "NATS", .unit = "nats a token",
-     .help = "a change is harmless where the interval of its loss ends below this",
+     .help = "a change is harmless where the interval of its loss, over what it "
+             "changed, ends below this",
      .section = "Output"},
     CLI_SHARD(request, NULL),
     QK_SETTING_PART(request, common, cli_common_table),
@@ -53,6 +54,9 @@ static json_t *number(double value)
     return isfinite(value) ? json_real(value) : json_null();
 }
 
+#define NUMBER(name) CLI_ROW(#name, number(e->name))
+
+/* As the tables have them, and the verdict. */
 static json_t *effects_json(const qk_ablation_outcome *o, double tolerance)
 {
     json_t *list = json_array();
@@ -62,16 +66,14 @@ static json_t *effects_json(const qk_ablation_outcome *o, double tolerance)
             list,
             cli_object(CLI_ROWS(
                 CLI_ROW("what", json_string(e->what)), CLI_OF(e, group), CLI_OF(e, layer),
-                CLI_OF(e, q_head), CLI_ROW("heads", (int64_t)e->heads),
-                CLI_ROW("delta", number(e->delta)), CLI_ROW("delta_lo", number(e->delta_lo)),
-                CLI_ROW("delta_hi", number(e->delta_hi)),
-                CLI_ROW("verdict", cli_verdict(e, tolerance)),
-                CLI_ROW("p_corrected", number(e->p_corrected)),
-                CLI_ROW("drift", number(e->drift)), CLI_ROW("share", number(e->share)),
-                CLI_ROW("share_lo", number(e->share_lo)),
-                CLI_ROW("share_hi", number(e->share_hi)), CLI_ROW("random", number(e->random)),
-                CLI_ROW("beyond_lo", number(e->beyond_lo)),
-                CLI_ROW("beyond_hi", number(e->beyond_hi)))));
+                CLI_OF(e, q_head), CLI_ROW("heads", (int64_t)e->heads), NUMBER(delta),
+                NUMBER(delta_lo), NUMBER(delta_hi),
+                CLI_ROW("verdict", cli_verdict(e, tolerance)), NUMBER(p), NUMBER(p_corrected),
+                NUMBER(drift), NUMBER(drift_lo), NUMBER(drift_hi), NUMBER(changed),
+                CLI_OF(e, changed_texts), NUMBER(repeated), NUMBER(novel), NUMBER(share),
+                NUMBER(share_lo), NUMBER(share_hi), CLI_OF(e, draws), NUMBER(random),
+                NUMBER(random_least), NUMBER(random_most), NUMBER(beyond), NUMBER(beyond_lo),
+                NUMBER(beyond_hi))));
     }
     return list;
 }
@@ -176,8 +178,9 @@ static void tell_ablation(const request *r, const qk_ablation_outcome *o)
                       CLI_OF(o, texts_there), CLI_OF(o, tokens),
                       CLI_ROW("lengths", qk_text_lengths_say(&o->lengths, lengths)),
                       CLI_OF(o, branches), CLI_OF(o, flops), CLI_OF(o, forecast),
-                      CLI_OF(o, loss), CLI_ROW("effects", effects_json(o, r->tolerance)),
-                      CLI_OF(o, seconds)));
+                      CLI_OF(o, loss), CLI_ROW("tolerance", r->tolerance),
+                      CLI_ROW("level", r->settings.level),
+                      CLI_ROW("effects", effects_json(o, r->tolerance)), CLI_OF(o, seconds)));
     if (r->common.json || r->common.quiet || !o->complete)
         return;
     print_effects(o, true, r->tolerance);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Verdicts on changes of heads. A loss that is not significant may still be harmful: with few texts nothing is
- * significant. So the interval is compared with a loss that the user accepts. Of many heads that do nothing, one in forty
- * has an interval above 0. So a head is needed only where p is small after correction. */
+/* Verdicts on changes of heads, in words. */
 #include "verdicts.h"
 
 #include <math.h>
@@ -11,10 +9,10 @@
 
 #include "cli.h"
 
-static const double MOST_P = 0.05;
+static const double MOST_CHANGED = 0.5;
 enum { MOST_SENTENCES = 10, MOST_NAMED = 8, MOST_COLUMNS = 100 };
 
-typedef enum verdict { UNCHANGED, HARMLESS, NEEDED, UNDECIDED, NUM_VERDICTS } verdict;
+enum { NUM_VERDICTS = QK_VERDICT_UNDECIDED + 1 };
 
 static const char *const VERDICTS[NUM_VERDICTS] = {"unchanged", "harmless", "needed",
                                                    "undecided"};
@@ -27,18 +25,9 @@ typedef struct told {
     double tolerance;
 } told;
 
-/* The rules, in their order. */
-static verdict verdict_of(const qk_ablation_effect *e, double tolerance)
-{
-    return e->delta == 0 && e->drift == 0                ? UNCHANGED
-           : e->delta_hi < tolerance                     ? HARMLESS
-           : e->delta_lo > 0 && e->p_corrected <= MOST_P ? NEEDED
-                                                         : UNDECIDED;
-}
-
 const char *cli_verdict(const qk_ablation_effect *effect, double tolerance)
 {
-    return VERDICTS[verdict_of(effect, tolerance)];
+    return VERDICTS[qk_ablation_judge(effect, tolerance)];
 }
 
 /* Controls get no verdict: others are compared with them. */
@@ -62,6 +51,17 @@ static size_t count_tests(const told *t)
     return tests;
 }
 
+/* How much of the texts the change reached, where that is little or keeps a small loss from being harmless. */
+static void add_reach(FILE *text, const told *t, const qk_ablation_effect *e,
+                      qk_ablation_verdict found)
+{
+    const bool decides = found == QK_VERDICT_UNDECIDED && e->delta_hi < t->tolerance;
+    if (decides && e->changed_texts < QK_CHANGED_TEXTS)
+        fprintf(text, "; only %s changed", e->changed_texts == 1 ? "one text" : "two texts");
+    if (e->changed < MOST_CHANGED || (decides && e->changed_texts >= QK_CHANGED_TEXTS))
+        fprintf(text, "; only %.2g %% of predictions changed", 100 * e->changed);
+}
+
 /* "without rotation the loss rises (0.0093, 0.0042 to 0.0144): it uses position". Only the first number of a sentence has its
  * unit. */
 static void add_verdict(FILE *text, const told *t, const qk_ablation_effect *e,
@@ -73,11 +73,11 @@ static void add_verdict(FILE *text, const told *t, const qk_ablation_effect *e,
         {" nothing changes in these texts", " the loss hardly rises", " the loss rises",
          " the rise is not decided"}};
     qk_ablation_words words = {.needs = "it is needed", .spares = "it is not needed"};
-    const verdict found = verdict_of(e, t->tolerance);
+    const qk_ablation_verdict found = qk_ablation_judge(e, t->tolerance);
     if (!qk_ablation_wording(e->what, &words))
         snprintf(words.called, sizeof words.called, "%s", e->what);
     fprintf(text, "%s%s", words.called, SAID[strncmp(words.called, "with", 4) == 0][found]);
-    if (found == UNCHANGED) {
+    if (found == QK_VERDICT_UNCHANGED) {
         if (strncmp(e->what, "window", 6) == 0)
             fprintf(text, ", which have at most %.0f tokens", t->outcome->lengths.most);
         return;
@@ -89,13 +89,16 @@ static void add_verdict(FILE *text, const told *t, const qk_ablation_effect *e,
         fprintf(text, "%s; %s", unit,
                 t->outcome->text_groups == 1 ? "one text has no interval"
                                              : "no interval, as most tokens are of one text");
-    if (found == UNDECIDED && e->delta_lo > 0)
+    add_reach(text, t, e, found);
+    if (found == QK_VERDICT_UNDECIDED && e->delta_lo > 0)
         fprintf(text, "; p %.2g, corrected for %zu tests %.2g", e->p, count_tests(t),
                 e->p_corrected);
     fprintf(text, ")");
-    if (found != UNDECIDED)
-        fprintf(text, ": %s", found == HARMLESS ? words.spares : words.needs);
-    if (found == NEEDED && isfinite(e->beyond_lo))
+    if (found != QK_VERDICT_UNDECIDED)
+        fprintf(text, ": %s", found == QK_VERDICT_HARMLESS ? words.spares : words.needs);
+    if (found == QK_VERDICT_HARMLESS && e->changed < MOST_CHANGED)
+        fprintf(text, " in these texts");
+    if (found == QK_VERDICT_NEEDED && isfinite(e->beyond_lo))
         fprintf(text, ", %smore than %d random %s on average", e->beyond_lo > 0 ? "" : "no ",
                 e->draws, strncmp(e->what, "direction", 9) == 0 ? "directions" : "groups");
 }
@@ -151,14 +154,16 @@ static void print_counts(const told *t, const char *what)
 {
     size_t of[NUM_VERDICTS] = {0}, named = 0;
     for (size_t i = 0; i < t->count; i++)
-        of[verdict_of(t->list[i], t->tolerance)] += strcmp(t->list[i]->what, what) == 0;
+        of[qk_ablation_judge(t->list[i], t->tolerance)] += strcmp(t->list[i]->what, what) == 0;
     qk_ablation_words words;
     cli_print("  %s: ", qk_ablation_wording(what, &words) ? words.called : what);
-    for (int v = of[UNCHANGED] > 0 ? UNCHANGED : HARMLESS; v < NUM_VERDICTS; v++)
+    for (int v = of[QK_VERDICT_UNCHANGED] > 0 ? QK_VERDICT_UNCHANGED : QK_VERDICT_HARMLESS;
+         v < NUM_VERDICTS; v++)
         cli_print("%zu %s%s", of[v], VERDICTS[v], v + 1 < NUM_VERDICTS ? ", " : "");
     for (size_t i = 0; i < t->count; i++)
         if (strcmp(t->list[i]->what, what) == 0 &&
-            verdict_of(t->list[i], t->tolerance) == UNDECIDED && named++ < MOST_NAMED)
+            qk_ablation_judge(t->list[i], t->tolerance) == QK_VERDICT_UNDECIDED &&
+            named++ < MOST_NAMED)
             cli_print("%s%s", named == 1 ? " (" : ", ", t->list[i]->group);
     cli_print("%s\n", named > MOST_NAMED ? ", ...)" : named ? ")" : "");
 }
@@ -169,8 +174,8 @@ void cli_print_verdicts(const qk_ablation_outcome *outcome,
     const told t = {outcome, list, count, tolerance};
     size_t sentences = 0, groups = 0;
     const qk_ablation_effect *change = next_of(&t, list[0]->group, NULL);
-    cli_print("\nVerdicts; harmless means that the interval ends below %g nats a token "
-              "(--tolerance):\n",
+    cli_print("\nVerdicts; harmless means that the interval ends below %g nats a token that "
+              "changed (--tolerance):\n",
               tolerance);
     for (size_t i = 0; i < count && sentences < MOST_SENTENCES; i++)
         if (is_first(list, i) && ++sentences > 0)

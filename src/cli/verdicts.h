@@ -5,8 +5,7 @@
 
 #include <qkscope/ablate.h>
 
-/* "unchanged": the change changed no prediction; else "harmless", "needed" or "undecided": the interval of the loss beside
- * what the user accepts, in nats a token, and the corrected p. */
+/* The word of qk_ablation_judge(). */
 const char *cli_verdict(const qk_ablation_effect *effect, double tolerance);
 
 /* A sentence for each head or group of heads, in the order of the list, and the number of each verdict. */

@@ -100,6 +100,7 @@ class Losses:
 
     def __init__(self, folder, texts, groups, kinds, suffix=0):
         self.windows = windows_of(texts)
+        self.texts = [n for n, text in enumerate(texts) for _ in range(0, len(text.encode()), LONGEST)]
         trials = sorted(((name, heads, what) for name, heads in groups.items() for what in kinds),
                         key=lambda trial: trial[1][0])
         branches = [(w, suffix, [change(*head, **kinds[what]) for head in heads])
@@ -130,6 +131,11 @@ class Losses:
         counts = np.array([m.sum() for m in mask])
         kept = (groups >= 0, *(groups != g for g in range(groups.max() + 1)))
         return np.array([sums[keep].sum() / max(counts[keep].sum(), 1) for keep in kept])
+
+    def changed(self, *trial):
+        """The share of tokens that are not as they were, and how many texts have any."""
+        found = [(a != 0) | (b != 0) for a, b in zip(self.delta[trial], self.drift[trial])]
+        return self.rate(found, self.every())[0], len({n for n, any_of in zip(self.texts, map(np.any, found)) if any_of})
 
     def degrees(self):
         """Of freedom: as many groups of equal numbers of tokens know as much, less one."""
@@ -164,6 +170,7 @@ def check_rows(rows, losses, groups, level):
                                   drift_lo=jackknife(far, level, degrees)[0], repeated=losses.rate(delta, again)[0],
                                   novel=losses.rate(delta, novel)[0]).items():
             assert float(row[column]) == pytest.approx(value, **close), (name, what, column)
+        assert [float(row["changed"]), int(row["changed_texts"])] == pytest.approx(losses.changed(name, what), rel=1e-12)
         assert float(row["p"]) == pytest.approx(p, rel=1e-6)
         ps.append(float(row["p"]))
         removed = losses.rate(losses.delta[name, "remove"], every)
@@ -359,6 +366,59 @@ def test_changes_that_change_nothing(qkscope, tmp_path):
             assert row["p"] == row["p_corrected"] == ""
     for row in rows_of(tmp_path / "out", "ablation_positions.csv"):
         assert row["what"] in moved or row["delta"] == row["drift"] == "0"
+
+
+def test_a_suffix_longer_than_the_texts(qkscope, tmp_path):
+    """Is no suffix, and a warning says so."""
+    texts = write_texts(tmp_path, TEXTS[:2])
+    for suffix, warned in (31, False), (32, True):
+        said = qkscope("ablate", "-m", STEP, "-t", texts, "-w", "remove", "--heads", "1:2", "-o", tmp_path / str(suffix), "--suffix", suffix,
+                       expect=0).err
+        assert ("suffix: no text has more than 32 tokens, so all rows change" in said) == warned
+    ablate(qkscope, texts, tmp_path / "whole", "-w", "remove", "--heads", "1:2")
+    assert tables(tmp_path / "whole") == tables(tmp_path / "32")
+
+
+@pytest.mark.parametrize("kept, suffix", [(0, 0), (1, 0), (0, 5)])
+@pytest.mark.cases(3)
+def test_how_much_a_window_changes(qkscope, tmp_path, kept, suffix):
+    """The rows that miss a key: those behind the window, and the keys that are kept. Equal texts and windows of one count once."""
+    texts, window = [*TEXTS[:8], TEXTS[0], TEXTS[0]], 6
+    ablate(qkscope, write_texts(tmp_path, texts), tmp_path / "out", "-w", f"window:{window}:{kept},remove", "--heads", "1:2",
+           *(["--suffix", suffix] if suffix else []))
+    row, removed = rows_of(tmp_path / "out")
+    rows = [np.arange(len(tokens) - 1)[max(len(tokens) - suffix, 0) if suffix else 0:] for tokens, _ in windows_of(texts)]
+    missed = [(own >= window + kept).sum() for own in rows]
+    assert float(row["changed"]) == pytest.approx(sum(missed) / sum(map(len, rows)), rel=1e-12) and 0 < float(row["changed"]) < 1
+    assert int(row["changed_texts"]) == len({text for text in texts if len(text.encode()) > window + kept + 1})
+    assert removed["changed"] == "1"
+
+
+def test_a_verdict_needs_texts_that_change(qkscope, tmp_path):
+    """A window that hardly a row of a text reaches is judged by these rows, and not at all where they are of one or two texts."""
+    def run(name, lengths, window, tolerance):
+        (tmp_path / name).mkdir()
+        texts = write_texts(tmp_path / name, [passage[:length] for passage, length in zip(PASSAGES, lengths)])
+        words = ["ablate", "-m", STEP, "-t", texts, "-w", f"window:{window}", "--heads", "1:*", "--tolerance", repr(tolerance), "-o",
+                 tmp_path / name / "out"]
+        said = qkscope(*words, expect=0).out
+        return json.loads(qkscope(*words, "--json", expect=0).out)["effects"], " ".join(said.split())
+    effects, _ = run("first", [40] * 8, 30, 1.0)
+    most = max(e["delta_hi"] for e in effects)
+    assert most > 0 and {(e["verdict"], e["changed_texts"]) for e in effects} == {("harmless", 8)}
+    # The largest loss is below the tolerance for a token, and above it for one that changed.
+    effects, said = run("all", [40] * 8, 30, 1.5 * most)
+    assert {round(e["changed"], 9) for e in effects} == {round(9 / 39, 9)}
+    assert [e["verdict"] for e in effects] == [verdict(e, 1.5 * most) for e in effects]
+    worst = max(effects, key=lambda e: e["delta_hi"])
+    assert worst["verdict"] == "undecided" and worst["delta_hi"] < 1.5 * most
+    assert f"{worst['group']}: with a window (30) the rise is not decided (" in said and "nats; only 23 % of predictions changed)" in said
+    effects, said = run("wide", [40] * 8, 30, 9)
+    assert "; only 23 % of predictions changed): this window is enough in these texts." in said
+    for long, word in (1, "one text"), (2, "two texts"), (3, None):
+        effects, said = run(f"{long} long", [120] * long + [90] * (7 - long), 89, 9)
+        assert {(e["verdict"], e["changed_texts"]) for e in effects} == {("harmless" if long == 3 else "undecided", long)}
+        assert (word is None) == ("text changed" not in said and "texts changed" not in said) and f"only {word} changed" in said or not word
 
 
 def test_no_test_where_nothing_changes(qkscope, tmp_path):
@@ -699,10 +759,11 @@ def test_operations_of_a_dry_run(qkscope, whole):
 # ---- what is printed -----------------------------------------------------------------------------
 
 def verdict(effect, tolerance):
-    if effect["delta"] == effect["drift"] == 0:
+    if effect["changed"] == 0:
         return "unchanged"
     needed = effect["delta_lo"] > 0 and effect["p_corrected"] <= 0.05
-    return "harmless" if effect["delta_hi"] < tolerance else "needed" if needed else "undecided"
+    harmless = effect["delta_hi"] / effect["changed"] < tolerance and effect["changed_texts"] >= 3
+    return "harmless" if harmless else "needed" if needed else "undecided"
 
 
 def test_verdicts_of_many_heads(qkscope, tmp_path):
@@ -732,11 +793,12 @@ def test_json(qkscope, whole, results, tmp_path):
     for effect, row in zip(found["effects"], rows, strict=True):
         assert (effect["what"], effect["layer"]) == (row["what"], int(row.get("layer", -1)))
         assert effect["group"] == row.get("group", f"L{row.get('layer')}H{row.get('q_head')}")
-        for column in ("delta", "delta_lo", "delta_hi", "drift", "share", "share_lo", "share_hi", "p_corrected", "random"):
+        for column in set(row) - {"layer", "q_head", "group", "what", "loss"}:
             value = effect[column]
             assert np.isnan(number(row.get(column, ""))) if value is None else float(row[column]) == value, column
     for effect in found["effects"]:
         assert effect["verdict"] == verdict(effect, 0.01)
+    assert (found["tolerance"], found["level"], found["loss"]) == (0.01, 95, float(rows[0]["loss"]))
     said = qkscope(*words, tmp_path / "b", "--tolerance", "1e-9", expect=0).out.splitlines()
     first, = [e for e in found["effects"] if (e["group"], e["what"]) == ("L0H3", "freeze")]
     numbers = ", ".join(f"{first[name]:.4f}" for name in ("delta", "delta_lo")) + f" to {first['delta_hi']:.4f}"

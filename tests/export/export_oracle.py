@@ -85,10 +85,12 @@ def q_filters(heads):
     return filters, majority
 
 
-def write_ablation(folder, deltas, change="window:256:128", told=True, **more):
-    """What qkscope ablate leaves, as far as an export looks at it. deltas: [L][Hq]"""
+def write_ablation(folder, deltas, change="window:256:128", told=True, reach="", **more):
+    """What qkscope ablate leaves, as far as an export looks at it. deltas: [L][Hq]; reach: "changed,changed_texts", where the version
+    knows them."""
     folder.mkdir(parents=True, exist_ok=True)
-    rows = ["layer,q_head,what,loss,delta"] + [f"{layer},{head},{what},2.5,{float(value + offset)!r}"
+    reach = f",{reach}" if reach else ""
+    rows = ["layer,q_head,what,loss,delta" + (",changed,changed_texts" if reach else "")] + [f"{layer},{head},{what},2.5,{float(value + offset)!r}{reach}"
             for what, offset in (("remove", 1.0), (change, 0.0)) for (layer, head), value in np.ndenumerate(deltas)]
     (folder / "ablation.csv").write_text("\n".join(rows) + "\n")
     shape = {"num_layers": LAYERS, "num_q_heads": QUERIES, "num_k_heads": KEYS} if told else {}

@@ -2,6 +2,7 @@
 """qkscope.export and qkscope-export: each format against NumPy on the rows, from rows and from moments; what is refused, and that
 nothing is written then."""
 import json
+import warnings
 
 import numpy as np
 import pytest
@@ -103,6 +104,17 @@ def test_duo_scores_of_an_ablation(tmp_path):
     assert table(tmp_path / "out")[1, 1] == 0 and table(tmp_path / "out").max() == 1
     assert made.says == "by ablation" and read_json(tmp_path / "out" / "config.json")["qkscope"] == {
         "program": f"qkscope {VERSION}", "from": "ablation", "change": "window:256:128", "model": "org/made"}
+
+
+@pytest.mark.parametrize("reach, said", [("0.5,3", None), ("0.06,3", "changed 6 % of the predictions, in 3 texts"),
+                                         ("1.0,1", "changed 100 % of the predictions, in 1 text:")])
+@pytest.mark.cases(3)
+def test_duo_scores_of_texts_that_hardly_reach(tmp_path, reach, said):
+    source = write_ablation(tmp_path / "in", LOSSES, reach=reach)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        qk.export("duo-attention", source, tmp_path / "out")
+    assert [said in str(one.message) for one in seen] == ([True] if said else [])
 
 
 def test_duo_scores_of_measured_attention(qkscope, tmp_path):

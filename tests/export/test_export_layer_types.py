@@ -21,14 +21,16 @@ def write_model(folder, **changes):
     return folder
 
 
-def write_groups(folder, losses=LOSSES, what="window:64", more=(), heads=QUERIES, **told):
-    """What qkscope ablate --groups layer leaves. more: (group, layers, loss) of further groups."""
+def write_groups(folder, losses=LOSSES, what="window:64", more=(), heads=QUERIES, reach=(), **told):
+    """What qkscope ablate --groups layer leaves. more: (group, layers, loss) of further groups; reach: changed and changed_texts, where
+    the version knows them."""
     folder.mkdir(parents=True)
     groups = [(f"layer {layer}", [layer], loss) for layer, loss in enumerate(losses)] + list(more)
-    rows = ["group,heads,what,loss,delta,delta_lo,delta_hi"]
+    rows = ["group,heads,what,loss,delta,delta_lo,delta_hi" + (",changed,changed_texts" if reach else "")]
     for name, layers, loss in groups:
-        numbers = ",".join("" if number is None else repr(number) for number in loss)
-        rows += [f'"{name}",{len(layers) * QUERIES},remove,2.5,9,8,10', f'"{name}",{len(layers) * heads},{what},2.5,{numbers}']
+        numbers = ",".join("" if number is None else repr(number) for number in (*loss, *reach))
+        rows += [f'"{name}",{len(layers) * QUERIES},remove,2.5,9,8,10{",1.0,8" if reach else ""}',
+                 f'"{name}",{len(layers) * heads},{what},2.5,{numbers}']
     (folder / "ablation_groups.csv").write_text("\n".join(rows) + "\n")
     listed = [{"group": name, "draw": 0, "heads": [[layer, head] for layer in layers for head in range(QUERIES)]} for name, layers, _ in groups]
     (folder / "manifest.json").write_text(json.dumps({"kind": "ablation", "model": "org/made", "num_layers": len(losses), "num_q_heads": QUERIES,
@@ -64,6 +66,20 @@ def test_the_end_of_the_interval_decides(tmp_path, tolerance, letters):
     assert outcome.says.split(";")[0] == f"{len(chosen)} of 4 layers may have a window of 64 tokens"
 
 
+@pytest.mark.parametrize("reach, letters, said", [((1.0, 3), "sfsf", None), ((0.71, 3), "sfsf", None), ((0.69, 3), "ffsf", None),
+                                                  ((0.4, 3), "ffsf", "changed 40 % of the predictions, in 3 texts"),
+                                                  ((1.0, 2), "ffff", "changed 100 % of the predictions, in 2 texts")])
+@pytest.mark.cases(5)
+def test_a_window_that_reaches_little(tmp_path, reach, letters, said):
+    """Layer 0 may lose 0.007 nats a token: 0.01 a token that changed, where 70 % did. Two texts are too few."""
+    with pytest.warns(qk.QkscopeWarning) as seen:
+        made, told, _ = export(tmp_path, of={"reach": reach})
+    assert made["layer_types"] == types(letters)
+    assert {(layer["changed"], layer["changed_texts"]) for layer in told["layers"]} == {reach}
+    assert (said is not None) == any("of the predictions" in str(one.message) for one in seen)
+    assert said is None or any(said in str(one.message) for one in seen)
+
+
 def test_the_file_is_one_line(tmp_path):
     """As a shell puts it behind --hf-overrides."""
     with pytest.warns(qk.QkscopeWarning):
@@ -86,7 +102,7 @@ def test_layers_together_are_asked_for(tmp_path):
     more = [("all but one", [0, 1, 2], (1.0, 1.0, 1.0)), ("0:*,2:*", [0, 2], loss)]
     with pytest.warns(qk.QkscopeWarning) as seen:
         _, told, made = export(tmp_path / "both", of={"more": more})
-    assert [str(one.message) for one in seen][1:] == ["all of these windows at once may cost 0.01450 nats a token, above the tolerance of 0.01"]
+    assert [str(one.message) for one in seen][1:] == ["all of these windows at once may cost 0.01450 nats a token that they change, and the tolerance is 0.01"]
     assert told["together"] == {"heads": 2 * QUERIES, **dict(zip(("delta", "delta_lo", "delta_hi"), loss, strict=True))}
     assert made.says.endswith("at once they cost +0.01230 nats a token, +0.01010 to +0.01450")
 

@@ -51,6 +51,9 @@ def test_engine(ran, qkscope, model, tmp_path):
             assert row["loss"] == pytest.approx(loss, rel=1e-5)
             off.append([abs(row[column] - float(engine[key][column])) / loss for column in ("delta", "drift")])
             assert max(off[-1]) < 1e-5, (name, key, row["delta"], engine[key]["delta"])
+            assert row["changed_texts"] == int(engine[key]["changed_texts"]), (name, key)
+            # Some tokens change so little that rounding shows it on one side alone.
+            assert row["changed"] == pytest.approx(float(engine[key]["changed"]), abs=0.05), (name, key)
         size = np.median([abs(float(engine[key]["drift"])) / loss for key in own])
         print(f"{name}: {len(off)} changes; delta off by {np.max(off, 0)[0]:.1e} of the loss, drift by {np.max(off, 0)[1]:.1e}; "
               f"median drift {size:.1e}")
@@ -62,7 +65,7 @@ def test_texts(ran):
         tokens = [text["tokens"] for text in row["texts"]]
         assert [text["text"] for text in row["texts"]] == [0, 1, 2] and tokens == [n - 1 for n in LENGTHS]
         assert row["tokens"] == sum(tokens)
-        for name in ("loss", "delta", "drift"):
+        for name in ("loss", "delta", "drift", "changed"):
             assert row[name] == pytest.approx(np.average([text[name] for text in row["texts"]], weights=tokens), rel=1e-12)
 
 

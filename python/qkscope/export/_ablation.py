@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import math
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from .. import tables
-from .._call import DataError, call, lib
+from .._call import DataError, call, ffi, lib
 from .._checks import path_of
+from .._run import warn
 from .._settings import StrPath
 from ._files import origin
 
@@ -24,6 +26,31 @@ def is_ablation(source: StrPath) -> bool:
     return isinstance(told, dict) and told.get("kind") == "ablation"
 
 
+REACH = ("changed", "changed_texts")  # how much of the texts a change reached
+
+
+def reach_of(values: Iterable[Any]) -> dict[str, Any]:
+    """Those of REACH that a row has."""
+    return {name: value for name, value in zip(REACH, values, strict=True) if value is not None}
+
+
+def is_harmless(loss: dict[str, Any], tolerance: float) -> bool:
+    """As `qkscope ablate` judges. Without REACH, every token counts as changed."""
+    effect = ffi.new("qk_ablation_effect *", {"delta_hi": loss["delta_hi"], "changed": loss.get("changed", 1),
+                                              "changed_texts": loss.get("changed_texts", lib.QK_CHANGED_TEXTS)})
+    return bool(lib.qk_ablation_judge(effect, tolerance) == lib.QK_VERDICT_HARMLESS)
+
+
+def warn_of_reach(losses: Iterable[dict[str, Any]], change: str) -> None:
+    """Where a change reached little of the texts by any head."""
+    losses = list(losses)
+    share, texts = (max((loss.get(name, most) for loss in losses), default=most)
+                    for name, most in zip(REACH, (1, lib.QK_CHANGED_TEXTS), strict=True))
+    if share < 0.5 or texts < lib.QK_CHANGED_TEXTS:
+        warn(f"{change} changed {100 * share:.3g} % of the predictions, in {texts} {'text' if texts == 1 else 'texts'}: give qkscope "
+             "ablate more and longer texts, which may lose more")
+
+
 class Ablation(NamedTuple):
     folder: Path
     layers: int
@@ -32,9 +59,9 @@ class Ablation(NamedTuple):
     told: dict[str, Any]  # manifest.json
 
     def rows(self, name: str, *columns: str) -> list[tuple[Any, ...]]:
-        """Of a table: the values of these columns."""
+        """Of a table: the values of these columns, and of REACH, None where an earlier version wrote it."""
         table = tables.read_csv(self.folder / name)
-        return list(zip(*(table.column(column) for column in columns), strict=True))
+        return list(zip(*(table.column(column) if column in table else [None] * len(table) for column in (*columns, *REACH)), strict=True))
 
     def origin(self, change: str) -> dict[str, Any]:
         """What a file that is made of it says of where its numbers come from."""

@@ -7,14 +7,15 @@ from typing import Any
 
 from .._arrays import need_numpy
 from .._call import DataError, NotFoundError
-from ._ablation import Ablation, is_number
+from ._ablation import Ablation, is_number, reach_of, warn_of_reach
 
 
 def _losses(ablation: Ablation, change: str) -> Any:
     """[layers, query heads]; every head has to have a row."""
     numpy = need_numpy()
     place, found = ablation.folder / "ablation.csv", numpy.full((ablation.layers, ablation.queries), math.nan)
-    for layer, head, what, delta in ablation.rows("ablation.csv", "layer", "q_head", "what", "delta"):
+    reached = []
+    for layer, head, what, delta, *reach in ablation.rows("ablation.csv", "layer", "q_head", "what", "delta"):
         if what != change:
             continue
         if not (0 <= layer < ablation.layers and 0 <= head < ablation.queries):
@@ -24,11 +25,13 @@ def _losses(ablation: Ablation, change: str) -> Any:
             why = "the head has an earlier row" if is_number(delta) else "no number"
             raise DataError(f"{place}: layer {layer}, head {head}: column 'delta': {why}")
         found[layer, head] = delta
+        reached.append(reach_of(reach))
     missing = numpy.argwhere(numpy.isnan(found))
     if len(missing):
         raise NotFoundError(f"{place}: {found.size - len(missing)} of {found.size} heads have a row of {change}, and layer "
                             f"{missing[0][0]}, head {missing[0][1]} has none: run qkscope ablate over all heads with --what "
                             f"{change}")
+    warn_of_reach(reached, change)
     return found
 
 

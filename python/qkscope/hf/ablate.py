@@ -108,9 +108,9 @@ class _Ablation:
             raise DataError(f"model type {self.kind!r}: layer {head[0]} called its attention function {len(ran)} times")
         return made
 
-    def losses(self, logits: Any, ids: Any, clean: Any = None) -> tuple[float, float]:
-        """Sums over tokens: of losses, and of the divergence from what `clean` gives."""
-        loss = drift = 0.0
+    def losses(self, logits: Any, ids: Any, clean: Any = None) -> tuple[float, float, int]:
+        """Sums over tokens: of losses, and of the divergence from what `clean` gives; how many get something else."""
+        loss, drift, changed = 0.0, 0.0, 0
         for start in range(0, len(logits), ROWS):
             p = logits[start:start + ROWS].to(self.double).log_softmax(-1)
             words = ids[0, 1 + start:1 + start + len(p)].to(p.device)
@@ -118,14 +118,16 @@ class _Ablation:
             if clean is not None:
                 q = clean[start:start + ROWS].to(self.double).log_softmax(-1)
                 drift += float((q.exp() * (q - p)).sum())
-        return loss, drift
+                changed += int((p != q).any(-1).sum())
+        return loss, drift, changed
 
 
 def _row(texts: list[dict[str, Any]]) -> dict[str, float]:
     """Over texts, each token once."""
     tokens = sum(text["tokens"] for text in texts)
     return {"tokens": tokens, **{name: sum(text[name] * text["tokens"] for text in texts) / tokens
-                                 for name in ("loss", "delta", "drift")}}
+                                 for name in ("loss", "delta", "drift", "changed")},
+            "changed_texts": sum(text["changed"] > 0 for text in texts)}
 
 
 def ablate(model: Any, tokenizer: Any, texts: Iterable[Any], what: Sequence[str] | str = ("remove", "freeze", "profile"), *,
@@ -142,8 +144,9 @@ def ablate(model: Any, tokenizer: Any, texts: Iterable[Any], what: Sequence[str]
     heads       "2:1,14-23:*", or [(2, 1), ...]; None: all
     max_length  tokens of a text, longer ones are cut; None: what the model was made for
 
-    Returns a row for each head and change: layer, q_head, what, tokens, loss (as it is), delta, drift, in nats a token, and
-    `texts`, the same numbers for each text, with its number. Errors: ArgumentError, DataError (a model whose heads cannot be
+    Returns a row for each head and change: layer, q_head, what, tokens, loss (as it is), delta, drift, in nats a token; changed,
+    the share of tokens for which the model gives something else at all, changed_texts, how many texts have any; and `texts`, the
+    same numbers for each text, with its number. Errors: ArgumentError, DataError (a model whose heads cannot be
     changed, by its type).
     """
     import torch
@@ -175,9 +178,10 @@ def ablate(model: Any, tokenizer: Any, texts: Iterable[Any], what: Sequence[str]
                 raise DataError(f"text {n}: the loss of the model as it is is {loss}")
             for head in chosen:
                 for change in changes:
-                    other, drift = one.losses(one.changed(ids, head, change, group_of[n]), ids, clean)
+                    other, drift, moved = one.losses(one.changed(ids, head, change, group_of[n]), ids, clean)
                     found.setdefault((*head, change.name), []).append(
-                        {"text": n, "tokens": tokens, "loss": loss, "delta": other / tokens - loss, "drift": drift / tokens})
+                        {"text": n, "tokens": tokens, "loss": loss, "delta": other / tokens - loss, "drift": drift / tokens,
+                         "changed": moved / tokens})
                     done += 1
                     bar.show("branches", done, len(kept) * len(chosen) * len(changes))
     finally:
