@@ -22,6 +22,11 @@ static qk_status check_screen(const qk__ablation *a, const qk__manifest *manifes
         qk__manifest_query_heads(manifest) != facts->num_layers * facts->num_q_heads)
         return qk__fail(err, QK_ERR_INCONSISTENT, "screen: %s is of %s, not of %s", folder,
                         model, a->recording.model_name);
+    if (strcmp(qk__json_string(manifest->root, "texts_xxh3_128"), a->recording.texts_hash) == 0)
+        qk__tell_notice(&a->recorder.context, QK_NOTICE_WARNING,
+                        "screen: %s is of the same texts, which chose the heads; give other "
+                        "texts",
+                        folder);
     return QK_OK;
 }
 

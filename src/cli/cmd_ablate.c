@@ -167,11 +167,11 @@ static void tell_ablation(const request *r, const qk_ablation_outcome *o)
     char lengths[QK_LENGTHS_SIZE];
     const char *text =
         r->settings.dry_run
-            ? "{model}: {texts} text{s}, {branches} changes of each, {flops:.3g} operations, "
+            ? "{model}: {texts} text{s}, {branches} change{s} of each, {flops:.3g} operations, "
               "about {forecast:.0f} s\n"
         : !o->complete
             ? "{model}: {texts_there} of {texts} texts are there; the rest is other shards'\n"
-            : "{model}: {texts} text{s}, {branches} changes of each in {seconds:.1f} s\n"
+            : "{model}: {texts} text{s}, {branches} change{s} of each in {seconds:.1f} s\n"
               "loss {loss:.5f} nats a token of {tokens}\n";
     cli_tell(&r->common, text,
              CLI_ROWS(CLI_OF(o, model), CLI_OF(o, complete), CLI_OF(o, texts),

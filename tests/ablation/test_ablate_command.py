@@ -658,6 +658,12 @@ def test_screen(qkscope, tmp_path):
 
     write({"layer 2": ("-2", "-1"), "1:2": ("0.1", "0.2")})
     assert json.loads(screened().out)["branches"] == WIDTH + 1
+    (tmp_path / "others").mkdir()
+    others = write_texts(tmp_path / "others", TEXTS[1:8])
+    same, unlike = (qkscope("ablate", "-m", STEP, "-t", given, "--max-length", LONGEST, "-o", second, "-w", "remove", "--screen", first,
+                            "--heads", "1:2", "--dry-run", expect=0) for given in (texts, others))
+    assert f"{first} is of the same texts, which chose the heads" in same.err and "same texts" not in unlike.err
+    assert ", 1 change of each, " in same.out
     assert json.loads(screened("--heads", "2:0-1").out)["branches"] == 2
     ablate(qkscope, texts, second, "-w", "remove", "--screen", first)
     assert [(row["layer"], row["q_head"]) for row in rows_of(second)] == [("1", "2"), *(("2", str(i)) for i in range(WIDTH))]
