@@ -78,7 +78,10 @@ static void add_verdict(FILE *text, const told *t, const qk_ablation_effect *e,
         snprintf(words.called, sizeof words.called, "%s", e->what);
     fprintf(text, "%s%s", words.called, SAID[strncmp(words.called, "with", 4) == 0][found]);
     if (found == QK_VERDICT_UNCHANGED) {
-        if (strncmp(e->what, "window", 6) == 0)
+        long long window = 0,
+                  kept = 0; /* a window may also change nothing as the head puts out 0 */
+        if (sscanf(e->what, "window:%lld:%lld", &window, &kept) > 0 &&
+            (double)window + (double)kept >= t->outcome->lengths.most - 1)
             fprintf(text, ", which have at most %.0f tokens", t->outcome->lengths.most);
         return;
     }

@@ -475,6 +475,21 @@ def test_no_verdict_where_nothing_changes(qkscope, tmp_path):
     assert [effect["verdict"] for effect in told["effects"]] == 2 * [*3 * ["unchanged"], "harmless"]
 
 
+def test_a_head_that_does_nothing(qkscope, tmp_path):
+    """As in pruned models: weights of 0 behind it. It is not said that the texts are too short."""
+    model = shutil.copytree(STEP, tmp_path / "dead")
+    data = bytearray((model / "model.safetensors").read_bytes())
+    size = 8 + int.from_bytes(data[:8], "little")
+    first, end = json.loads(data[8:size])["model.layers.2.self_attn.o_proj.weight"]["data_offsets"]
+    np.frombuffer(data, "u2", (end - first) // 2, size + first).reshape(128, 128)[:, :32] = 0
+    (model / "model.safetensors").write_bytes(data)
+    found = qkscope("ablate", "-m", model, "-t", write_texts(tmp_path, TEXTS[:8]), "--heads", "2:0-1", "-w", "remove,window:4", "-o",
+                    tmp_path / "out", expect=0)
+    assert [row["changed_texts"] != "0" for row in rows_of(tmp_path / "out")] == [False, False, True, True]
+    said = " ".join(found.out.split())
+    assert "L2H0: removing it changes nothing in these texts; with a window (4) nothing changes in these texts." in said
+
+
 # ---- what must not change the bytes --------------------------------------------------------------
 
 SOME = ["-w", "remove,mean,freeze,shuffle:4,profile,window:4", "--heads", "0:2-3,2:1", "--groups", "each", "--groups", "all",
