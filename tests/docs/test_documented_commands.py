@@ -62,11 +62,12 @@ class World:
         return done.stdout
 
     def run_as_shown(self, command):
-        """What the command is to write is not there yet, but what compare-stages adds to is; `make demo` builds nothing anew."""
+        """What the command is to write is not there yet, but results that compare-stages adds to are; `make demo` builds nothing anew."""
         command, _, target = command.partition(" > ")
         words = shlex.split(command)
-        if "-o" in words and "compare-stages" not in words:
-            shutil.rmtree(self.folder / words[words.index("-o") + 1], ignore_errors=True)
+        output = self.folder / words[words.index("-o") + 1] if "-o" in words else None
+        if output and not ("compare-stages" in words and (output / "heads.csv").exists()):
+            shutil.rmtree(output, ignore_errors=True)
         if "study studies/" in command:
             command += " --no-figures"  # of 21 models; test_study_figures.py draws those of a few
         said = self.run("tools/demo.sh" if command == "make demo" else command)
