@@ -234,7 +234,7 @@ INTEGERS = {"layer", "head", "q_head", "k_head", "pc", "pca_dim", "n_q", "n_k", 
             "pair", "component", "q_bucket", "k_bucket", "distance_bin", "lag_bin", "n_queries",
             "n_pairs", "sliding_window"}
 TEXTS = {"model", "category", "kind", "metric", "pairing", "in", "category_a", "category_b", "top_metric", "space",
-         "category_without_first", "list", "token"}
+         "category_without_first", "list", "token", "first_key"}
 
 
 def cell(column, value):

@@ -138,15 +138,18 @@ typedef struct qk_attention {
 } qk_attention;
 
 /* Tokens of a head's keys, the first ones of two lists: "attended", of the largest share in the attention beyond key 0 that
- * the captured rows predict; "far", of the farthest key of each token from the mean key. docs/behaviour.md#tokens */
+ * the captured rows predict; "far", of the farthest key of each token from the mean key. "near" has one row without a
+ * token, in place of "attended" where the nearest captured keys take too much. docs/behaviour.md#tokens */
 enum { QK_TOKENS_LISTED = 10 };
 typedef struct qk_listed_token {
     const char *list;
-    int rank; /* from 1 */
-    char *token;
+    int rank;       /* from 1 */
+    char *token;    /* "": near, too */
     int64_t number; /* of the library's own */
-    int64_t keys,
-        texts; /* captured keys beyond key 0 that are of it, and texts that have them */
+    int64_t keys;   /* captured keys beyond key 0 that are of it, in the texts that count */
+    int64_t queries, texts; /* that the list rests on; queries of far: QK_NO_EXAMPLE */
+    const char *first_key;  /* "known", "unknown"; far: "" */
+    double nearest; /* share of the nearest captured keys before the queries; far: NaN */
     /* attended, else NaN; lift: over what it would take if keys beyond key 0 took alike; lo, hi: NaN: no interval */
     double share, lift, lo, hi;
     int64_t position, example; /* far, else QK_NO_EXAMPLE */

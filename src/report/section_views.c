@@ -118,8 +118,8 @@ static const struct {
      " (SELECT *, max(row_first) OVER (PARTITION BY head_id) AS latest FROM attention_profile"
      "  WHERE head_id IN temp.shown) WHERE row_first = latest ORDER BY head_id, cell"},
     {"tokens",
-     "SELECT head_id, list, token, share, lift, keys, texts, distance, position, example"
-     " FROM tokens WHERE head_id IN temp.shown ORDER BY head_id, list, rank"}};
+     "SELECT head_id, list, token, share, lift, keys, texts, distance, position, example,"
+     " queries, first_key, nearest, share_lo, share_hi FROM tokens WHERE head_id IN temp.shown ORDER BY head_id, list, rank"}};
 enum { NUM_CURVES = sizeof CURVES / sizeof *CURVES };
 
 qk_status qk__views_expect(qk__store *tables, qk_error *err)

@@ -17,8 +17,12 @@
 
 enum {
     LEAST_QUERIES = 256,
-    MOST_SCORES = 1 << 17 /* of a head, unless that is fewer queries */
+    MOST_SCORES = 1 << 17, /* of a head, unless that is fewer queries */
+    LEAST_TEXTS = 3        /* with their key 0, unless the others lack theirs no more */
 };
+/* A key that takes so much stands for those between it and the query, which were not captured. Of 20 heads of a sampled
+ * capture, the three above this were the farthest from their shares in whole texts. */
+static const double MOST_NEAREST = 1.0 / 3;
 
 static const char *name_of(const qk__token_keys *of, int64_t token)
 {
@@ -44,36 +48,50 @@ static void put(const qk__token_keys *of, qk_listed_token *list, size_t *count,
 
 /* ---- keys ------------------------------------------------------------------------------- */
 
-static void find_examples(qk__token_keys *of)
+/* With most texts' key 0 known, the others are left out; else all texts count, and key 0 of none. */
+static void find_examples(qk__token_keys *of, const int64_t *texts)
 {
     const qk_block *keys = of->keys;
+    size_t with_first = 0;
+    of->is_whole = true;
     for (size_t i = 0; i < keys->rows; i++) {
         const uint32_t row = of->order[i];
-        if (i == 0 || keys->example[row] != keys->example[of->order[i - 1]])
+        if (i == 0 || keys->example[row] != keys->example[of->order[i - 1]]) {
+            of->text[of->num_examples] = (uint64_t)texts[row];
             of->start[of->num_examples++] = i;
-        of->has_first |= keys->position[row] == 0;
+            with_first += keys->position[row] == 0;
+        }
+        if (of->token[row] >= 0 && keys->position[row] > 0)
+            of->keys_of[of->token[row]]++;
+        of->is_whole &= (size_t)keys->position[row] == i - of->start[of->num_examples - 1];
     }
     of->start[of->num_examples] = keys->rows;
+    of->knows_first = with_first == of->num_examples ||
+                      (with_first >= LEAST_TEXTS && 2 * with_first >= of->num_examples);
 }
 
-/* Keys beyond the first of their text, and the texts that have them. */
-static qk_status count_keys(qk__token_keys *of, const int64_t *texts, qk_error *err)
+static bool has_first(const qk__token_keys *of, size_t example)
 {
-    const int64_t *const columns[] = {of->token, texts};
-    int64_t token = -1, text = 0;
-    uint32_t *order;
-    QK_TRY(qk__rows_in_order(&order, of->keys->rows, columns, 2, err));
-    for (size_t i = 0; i < of->keys->rows; i++) {
-        const uint32_t row = order[i];
-        if (of->token[row] < 0 || of->keys->position[row] == 0)
-            continue;
-        const bool same = of->token[row] == token && texts[row] == text;
-        token = of->token[row];
-        text = texts[row];
-        of->keys_of[token]++;
-        of->texts_of[token] += !same;
-    }
-    free(order);
+    return of->keys->position[of->order[of->start[example]]] == 0;
+}
+
+/* Of the examples that have their key 0, or of all. */
+static qk_status count_texts(const qk__token_keys *of, bool with_first, int64_t *count,
+                             qk_error *err)
+{
+    uint64_t *texts, *scratch;
+    size_t n = 0;
+    *count = 0;
+    QK_TRY(QK__CREATE_ARRAYS(err, {&texts, of->num_examples + 1, sizeof *texts},
+                             {&scratch, of->num_examples + 1, sizeof *scratch}));
+    for (size_t e = 0; e < of->num_examples; e++)
+        if (!with_first || has_first(of, e))
+            texts[n++] = of->text[e];
+    qk__sort_u64(texts, n, scratch);
+    for (size_t i = 0; i < n; i++)
+        *count += i == 0 || texts[i] != texts[i - 1];
+    free(texts);
+    free(scratch);
     return QK_OK;
 }
 
@@ -108,6 +126,9 @@ static qk_status list_far(qk__token_keys *of, const qk_moments *m, qk_error *err
                                      .position = of->keys->position[r],
                                      .example = of->keys->example[r],
                                      .distance = sqrt(qk__dot(x, x, m->dim)) / scale,
+                                     .queries = QK_NO_EXAMPLE,
+                                     .first_key = "",
+                                     .nearest = NAN,
                                      .share = NAN,
                                      .lo = NAN,
                                      .hi = NAN,
@@ -132,14 +153,12 @@ qk_status qk__token_keys_create(qk__token_keys *of, const qk_block *keys, const 
     qk_status status = qk__rows_in_order(&of->order, keys->rows, columns, 2, err);
     if (status == QK_OK)
         status = QK__CREATE_ARRAYS(err, {&of->start, keys->rows + 1, sizeof *of->start},
-                                   {&of->keys_of, names.count + 1, sizeof *of->keys_of},
-                                   {&of->texts_of, names.count + 1, sizeof *of->texts_of});
+                                   {&of->text, keys->rows + 1, sizeof *of->text},
+                                   {&of->keys_of, names.count + 1, sizeof *of->keys_of});
     if (status == QK_OK) {
-        find_examples(of);
-        status = count_keys(of, texts, err);
-    }
-    if (status == QK_OK)
+        find_examples(of, texts);
         status = list_far(of, moments, err);
+    }
     if (status != QK_OK)
         qk__token_keys_free(of);
     return status;
@@ -150,7 +169,7 @@ void qk__token_keys_free(qk__token_keys *of)
     free(of->order);
     free(of->start);
     free(of->keys_of);
-    free(of->texts_of);
+    free(of->text);
     *of = (qk__token_keys){0};
 }
 
@@ -162,6 +181,8 @@ typedef struct tally {
     const qk_block *queries;
     double scale;
     double *weight, *even;
+    double nearest, nearest_even; /* what the nearest key before each query takes, and would */
+    int64_t num_queries;
     uint64_t *chosen; /* queries: example << 32 | row */
     size_t num_chosen;
     /* of the example at hand */
@@ -169,20 +190,6 @@ typedef struct tally {
     double *k, *q, *row;
     int64_t *position;
 } tally;
-
-/* Every how many-th query, of those that a hash draws alike for all heads, keeps scores below the limit. */
-static uint64_t find_step(const tally *t)
-{
-    double pairs = 0;
-    for (size_t e = 0; e < t->of->num_examples; e++) {
-        const double keys = (double)(t->of->start[e + 1] - t->of->start[e]);
-        pairs += keys * keys / 2;
-    }
-    const double step =
-        ceil(pairs / (double)t->of->keys->rows * (double)t->queries->rows / MOST_SCORES);
-    const size_t most = t->queries->rows / LEAST_QUERIES;
-    return (uint64_t)fmax(1, fmin(step, (double)most));
-}
 
 static bool find_example(const qk__token_keys *of, int64_t example, size_t *found)
 {
@@ -198,20 +205,27 @@ static bool find_example(const qk__token_keys *of, int64_t example, size_t *foun
     return low < of->num_examples && of->keys->example[of->order[of->start[low]]] == example;
 }
 
-/* Where key 0 is missing its part of a row is not known: such examples count only where all are so. */
+/* Of the queries that count, as many as keep scores below the limit: those that a hash draws alike for all heads. */
 static void choose_queries(tally *t)
 {
     const qk__token_keys *of = t->of;
-    const uint64_t step = find_step(t);
+    double scores = 0;
+    size_t all = 0;
     for (size_t r = 0; r < t->queries->rows; r++) {
-        const int64_t place[2] = {t->queries->example[r], t->queries->position[r]};
         size_t e;
-        if (place[0] == QK_NO_EXAMPLE ||
-            (step > 1 && XXH3_64bits(place, sizeof place) % step != 0) ||
-            !find_example(of, place[0], &e))
+        if (t->queries->example[r] == QK_NO_EXAMPLE ||
+            !find_example(of, t->queries->example[r], &e) ||
+            (of->knows_first && !has_first(of, e)))
             continue;
-        if (!of->has_first || of->keys->position[of->order[of->start[e]]] == 0)
-            t->chosen[t->num_chosen++] = (uint64_t)e << 32 | r;
+        scores += (double)(of->start[e + 1] - of->start[e]) / 2;
+        t->chosen[all++] = (uint64_t)e << 32 | r;
+    }
+    const double part = fmax(MOST_SCORES / scores, LEAST_QUERIES / (double)all);
+    for (size_t i = 0; i < all; i++) {
+        const uint32_t r = (uint32_t)t->chosen[i];
+        const int64_t place[2] = {t->queries->example[r], t->queries->position[r]};
+        if (!(part < 1) || ldexp((double)XXH3_64bits(place, sizeof place), -64) < part)
+            t->chosen[t->num_chosen++] = t->chosen[i];
     }
 }
 
@@ -232,9 +246,13 @@ static qk_status add_query(tally *t, size_t r, qk_error *err)
     const int64_t position = t->queries->position[r],
                   window = t->queries->window ? t->queries->window[r] : 0;
     const size_t end = qk__count_below(t->position, t->count, position + 1);
+    const size_t later = qk__count_below(t->position, end, 1),
+                 before = qk__count_below(t->position, end, position);
     size_t low = window > 0 ? qk__count_below(t->position, end, position - window + 1) : 0;
     double beyond = 0;
-    if (low == end)
+    if (!t->of->knows_first)
+        low = low > later ? low : later;
+    if (low >= end)
         return QK_OK;
     qk__attention_row row = {
         .low = (int64_t)low, .i = (int64_t)end - 1, .a = t->row, .ln = t->row + t->count};
@@ -242,13 +260,17 @@ static qk_status add_query(tally *t, size_t r, qk_error *err)
     if (!qk__attention_weights(t->q, t->k, t->queries->dim, t->scale, &row))
         return qk__fail(err, QK_ERR_MALFORMED, "a score of position %lld is not finite",
                         (long long)position);
-    while (low < end && t->position[low] == 0)
-        low++;
+    low = low > later ? low : later;
+    t->num_queries++;
     for (size_t i = low; i < end; i++)
         beyond += row.a[i];
     for (size_t i = low; i < end; i++) {
         t->weight[t->first + i] += row.a[i];
         t->even[t->first + i] += beyond / (double)(end - low);
+    }
+    if (before > low) {
+        t->nearest += row.a[before - 1];
+        t->nearest_even += beyond / (double)(end - low);
     }
     return QK_OK;
 }
@@ -336,38 +358,76 @@ static void find_interval(const tally *t, const qk__token_groups *groups, double
     token->hi = token->hi > 1 ? 1 : token->hi;
 }
 
+/* By token: its keys in the texts that count, what they take, and what they would. Returns what all keys take. */
+static double sum_tokens(const tally *t, int64_t *keys, double *share, double *even)
+{
+    const qk__token_keys *of = t->of;
+    double all = 0;
+    for (size_t e = 0, i = 0; e < of->num_examples; e++) {
+        const bool counts = !of->knows_first || has_first(of, e);
+        for (; i < of->start[e + 1]; i++) {
+            const uint32_t row = of->order[i];
+            const int64_t token = of->token[row];
+            all += t->weight[i];
+            if (token < 0)
+                continue;
+            keys[token] += counts && of->keys->position[row] > 0;
+            share[token] += t->weight[i];
+            even[token] += t->even[i];
+        }
+    }
+    return all;
+}
+
+/* Whether keys stand for those that were not captured; of few keys the nearest has much in any case. */
+static bool is_near(const tally *t, double nearest)
+{
+    return !t->of->is_whole && nearest > MOST_NEAREST && t->nearest > 2 * t->nearest_even;
+}
+
 static qk_status list_attended(const tally *t, const qk__token_groups *groups,
                                qk_head_tokens *tokens, qk_error *err)
 {
     const qk__token_keys *of = t->of;
     const size_t names = of->names.count;
-    double *sums, all = 0;
-    QK_TRY(QK__CREATE_ARRAYS(err, {&sums, 2 * names + 1, sizeof *sums}));
-    for (size_t i = 0; i < of->keys->rows; i++) {
-        const int64_t token = of->token[of->order[i]];
-        all += t->weight[i];
-        if (token < 0)
-            continue;
-        sums[token] += t->weight[i];
-        sums[names + (size_t)token] += t->even[i];
+    double *share, *even;
+    int64_t *keys, texts;
+    QK_TRY(count_texts(of, of->knows_first, &texts, err));
+    QK_TRY(QK__CREATE_ARRAYS(err, {&share, names + 1, sizeof *share},
+                             {&even, names + 1, sizeof *even},
+                             {&keys, names + 1, sizeof *keys}));
+    const double all = sum_tokens(t, keys, share, even);
+    qk_listed_token token = {.list = "attended",
+                             .number = -1,
+                             .queries = t->num_queries,
+                             .texts = texts,
+                             .first_key = of->knows_first ? "known" : "unknown",
+                             .nearest = t->nearest / all,
+                             .share = NAN,
+                             .lo = NAN,
+                             .hi = NAN,
+                             .lift = NAN,
+                             .position = QK_NO_EXAMPLE,
+                             .example = QK_NO_EXAMPLE,
+                             .distance = NAN};
+    const bool lists = !is_near(t, token.nearest);
+    if (!lists) {
+        token.list = "near";
+        token.keys = QK_NO_EXAMPLE;
+        tokens->items[tokens->count++] = token;
     }
-    for (size_t n = 0; n < names && all > 0; n++)
-        if (sums[n] > 0)
-            put(of, tokens->items, &tokens->count,
-                (qk_listed_token){.list = "attended",
-                                  .number = (int64_t)n,
-                                  .keys = of->keys_of[n],
-                                  .texts = of->texts_of[n],
-                                  .share = sums[n] / all,
-                                  .lo = NAN,
-                                  .hi = NAN,
-                                  .lift = sums[n] / sums[names + n],
-                                  .position = QK_NO_EXAMPLE,
-                                  .example = QK_NO_EXAMPLE,
-                                  .distance = NAN},
-                takes_more);
-    free(sums);
-    for (size_t i = 0; i < tokens->count && groups->count > 0; i++)
+    for (size_t n = 0; n < names && lists; n++)
+        if (share[n] > 0) {
+            token.number = (int64_t)n;
+            token.keys = keys[n];
+            token.share = share[n] / all;
+            token.lift = share[n] / even[n];
+            put(of, tokens->items, &tokens->count, token, takes_more);
+        }
+    free(share);
+    free(even);
+    free(keys);
+    for (size_t i = 0; i < tokens->count && groups->count > 0 && lists; i++)
         find_interval(t, groups, all, &tokens->items[i]);
     return QK_OK;
 }
@@ -386,16 +446,18 @@ static qk_status fill(const qk__token_keys *of, const qk_block *queries, double 
         QK_TRY(status);
     }
     const size_t attended = tokens->count;
+    int64_t texts;
+    QK_TRY(count_texts(of, false, &texts, err));
     for (size_t i = 0; i < of->num_far; i++) {
         qk_listed_token *far = &tokens->items[tokens->count++];
         *far = of->far[i];
         far->keys = of->keys_of[far->number];
-        far->texts = of->texts_of[far->number];
+        far->texts = texts;
     }
     for (size_t i = 0; i < tokens->count; i++) {
         qk_listed_token *token = &tokens->items[i];
         token->rank = (int)(i < attended ? i : i - attended) + 1;
-        token->token = qk__strdup(name_of(of, token->number));
+        token->token = qk__strdup(token->number < 0 ? "" : name_of(of, token->number));
         if (!token->token)
             return qk__nomem(err);
     }

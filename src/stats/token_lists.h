@@ -21,8 +21,10 @@ typedef struct qk__token_keys {
     qk__token_names names;
     uint32_t *order; /* [keys->rows] by example and position */
     size_t num_examples, *start;
-    bool has_first;                        /* some example has its key 0 */
-    int64_t *keys_of, *texts_of;           /* [names.count] */
+    uint64_t *text;                        /* [num_examples] that each is of */
+    bool knows_first;                      /* key 0 is known, of the texts that count */
+    bool is_whole;                         /* the keys are all of their texts */
+    int64_t *keys_of;                      /* [names.count] beyond key 0 */
     qk_listed_token far[QK_TOKENS_LISTED]; /* their tokens are those of names */
     size_t num_far;
 } qk__token_keys;

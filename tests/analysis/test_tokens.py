@@ -43,6 +43,30 @@ def write_side(root, name, side, strings=True):
     write_table(root, name, table)
 
 
+def with_first(k):
+    """The texts that count, by their key 0; None: too many lack it."""
+    whole, every = np.unique(k["example"][k["position"] == 0]), np.unique(k["example"])
+    return whole if len(whole) == len(every) or len(whole) >= max(3, len(every) / 2) else None
+
+
+def nearest(q, k, scale):
+    """Of what a row of weights() has, the part of the last key before the query."""
+    a, _ = weights(q, k, scale)
+    seen = q["example"][:, None] == k["example"]
+    rows = [i for i in range(len(q["x"])) if with_first(k) is None or q["example"][i] in with_first(k)]
+    taken = 0
+    for i, row in zip([i for i in rows if sees(q, k, i)], a):
+        before = np.flatnonzero(seen[i] & (k["position"] < q["position"][i]))
+        taken += row[before[np.argmax(k["position"][before])]] if len(before) else 0
+    return taken / a.sum()
+
+
+def sees(q, k, i):
+    distance = q["position"][i] - k["position"]
+    seen = (k["example"] == q["example"][i]) & (distance >= 0) & (k["position"] >= (with_first(k) is None))
+    return (seen & (distance < (q["window"] or np.inf))).any()
+
+
 def weights(q, k, scale):
     """[queries of texts that count][keys] of attention, 0 where a key is not seen, and the same of what is beyond key 0 shared evenly."""
     scores = scale * q["x"].astype(float) @ k["x"].astype(float).T
@@ -50,8 +74,10 @@ def weights(q, k, scale):
     seen = (q["example"][:, None] == k["example"]) & (distance >= 0)
     if q["window"]:
         seen &= distance < q["window"]
-    whole = np.unique(k["example"][k["position"] == 0])
-    counts = seen.any(1) & (np.isin(q["example"], whole) if len(whole) else True)
+    whole = with_first(k)
+    if whole is None:
+        seen &= k["position"] > 0
+    counts = seen.any(1) & (True if whole is None else np.isin(q["example"], whole))
     a = np.where(seen, np.exp(scores - scores.max()), 0)[counts]
     a /= a.sum(1, keepdims=True)
     later = seen[counts] & (k["position"] > 0)
@@ -60,8 +86,10 @@ def weights(q, k, scale):
 
 
 def attended(q, k, scale, level=None):
-    """{token: (share, lift, keys, texts, lo, hi)}, of the largest shares first."""
+    """{token: (share, lift, keys, texts, lo, hi, queries, nearest)}, of the largest shares first."""
     a, even = weights(q, k, scale)
+    texts, near = with_first(k), nearest(q, k, scale)
+    texts = np.unique(k["example"]) if texts is None else texts
     rows, found = {}, np.unique(k["token"][k["token"] >= 0])
     groups = np.unique(k["example"])
     by_group = np.array([a[:, k["example"] == g].sum() for g in groups])
@@ -76,8 +104,8 @@ def attended(q, k, scale, level=None):
         error = np.sqrt((n - 1) / n * ((without - np.mean(without)) ** 2).sum())
         reach = error * scipy.stats.t.ppf((1 + (level or 95) / 100) / 2, (n if n - weight < 0.5 else weight) - 1)
         if share > 0:
-            rows[NAMES[t]] = (share, share / (even[:, own].sum() / a.sum()), later.sum(), len(np.unique(k["example"][later])),
-                              max(share - reach, 0), min(share + reach, 1))
+            rows[NAMES[t]] = (share, share / (even[:, own].sum() / a.sum()), (later & np.isin(k["example"], texts)).sum(), len(texts),
+                              max(share - reach, 0), min(share + reach, 1), len(a), near)
     return dict(sorted(rows.items(), key=lambda row: (-row[1][0], row[0].encode()))[:TOP])
 
 
@@ -101,13 +129,14 @@ CASES = {
     "sampled": {},
     "a window": {"window": 9},
     "some first keys": {"first": {0, 2, 3, 5, 6, 8}},
+    "few first keys": {"first": {0, 2, 5}},
     "no first key": {"first": set()},
     "nulls": {"nulls": True},
     "whole texts": {"keep": 1.1},
 }
 
 
-@pytest.mark.cases(6)
+@pytest.mark.cases(7)
 @pytest.mark.parametrize("case", CASES)
 def test_lists(qkscope, tmp_path, case):
     """Both lists of both query heads of a key head, with intervals, for any number of threads."""
@@ -127,10 +156,12 @@ def test_lists(qkscope, tmp_path, case):
             assert [r["rank"] for r in found] == list(range(1, len(wanted) + 1))
             assert [r["token"] for r in found] == [shown(t) for t in wanted]
             for r, w in zip(found, wanted.values()):
-                columns = ["share", "lift", "keys", "texts", "share_lo", "share_hi"] if name == "attended" else ["distance", "position", "example"]
+                columns = ["share", "lift", "keys", "texts", "share_lo", "share_hi", "queries", "nearest"] if name == "attended" else ["distance", "position", "example"]
                 assert [r[c] for c in columns] == pytest.approx(w, rel=1e-9, abs=1e-12), (head, name, r)
                 assert all(r[c] is None for c in ("distance", "position", "example") if name == "attended")
-                assert all(r[c] is None for c in ("share", "lift", "share_lo", "share_hi") if name == "far")
+                assert r["first_key"] == ("" if name == "far" else "unknown" if with_first(k) is None else "known")
+                assert all(r[c] is None for c in ("share", "lift", "share_lo", "share_hi", "queries", "nearest") if name == "far")
+                assert name == "attended" or r["texts"] == len(np.unique(k["example"]))
 
 
 @pytest.mark.test_all
@@ -147,6 +178,24 @@ def test_some_of_many_queries(qkscope, tmp_path):
     assert set(list(wanted)[:3]) == set(list(found)[:3])
     for token in list(wanted)[:3]:
         assert found[token] == pytest.approx(wanted[token][0], rel=0.1) and found[token] != wanted[token][0]
+
+
+def test_a_head_that_looks_close_by(qkscope, tmp_path):
+    """Where the keys that it looks at were not captured the nearest others stand for them, and there is no list."""
+    positions, texts = np.arange(80), 6
+    angle = 0.035 * np.tile(positions, texts)
+    side = {"x": 20 * np.stack([np.cos(angle), np.sin(angle)] + [0 * angle] * (D - 2), 1).astype(np.float32), "position": np.tile(positions, texts),
+            "example": np.repeat(np.arange(texts), 80), "token": np.tile(positions, texts) * 7 % 5, "window": 0}
+    some = np.random.default_rng(3).random(len(angle)) < 0.2
+    for name, kept in ("some", some), ("all", some | True):
+        k = {n: v if n == "window" else v[kept] for n, v in side.items()}
+        for kind, of in ("q", side), ("k", k):
+            write_side(tmp_path / name, head_name(0, 0, kind), of)
+        qkscope("plasticity", tmp_path / name, "-o", tmp_path / f"r {name}", expect=0)
+        rows = [r for r in read_csv(tmp_path / f"r {name}" / "tokens.csv") if r["list"] != "far"]
+        assert [r["nearest"] for r in rows] == pytest.approx([nearest(side, k, 1 / np.sqrt(D))] * len(rows), rel=1e-9)
+        assert [r["list"] for r in rows] == (["near"] if name == "some" else ["attended"] * 5)
+    assert rows[0]["first_key"] == "known" and rows[0]["queries"] == 480
 
 
 def test_without_strings(qkscope, tmp_path):

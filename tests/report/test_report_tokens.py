@@ -30,7 +30,7 @@ def results(qkscope, tmp_path_factory):
         pq.write_table(table.set_column(at, "token_str", pa.array(strings)), file)
     (folder / "capture" / "capture.json").unlink(missing_ok=True)
     for name in "capture", "plain":
-        qkscope("analyze", folder / name, "-o", folder / f"results {name}", "--q-per-kv-group", 2, expect=0)
+        qkscope("analyze", folder / name, "-o", folder / f"results {name}", "--q-per-kv-group", 2, "--ci", 95, expect=0)
     return folder
 
 
@@ -39,10 +39,10 @@ def test_the_json(qkscope, results):
     data = block(page_of(qkscope, results / "results capture"), "qk-views")
     with open(results / "results capture" / "tokens.csv", newline="") as file:
         rows = [r for r in csv.DictReader(file) if r["q_head"] == "1"]
-    names = ["list", "token", "share", "lift", "keys", "texts", "distance", "position", "example"]
+    names = ["list", "token", "share", "lift", "keys", "texts", "distance", "position", "example", "queries", "first_key", "nearest", "share_lo", "share_hi"]
     for name, values in zip(names, data["curves"][1]["tokens"], strict=True):
         wanted = [r[name] for r in rows]
-        if name in ("list", "token"):
+        if name in ("list", "token", "first_key"):
             assert [v or "" for v in values] == wanted
             continue
         assert [v for v, w in zip(values, wanted) if w] == pytest.approx([float(w) for w in wanted if w], rel=1e-4)
@@ -78,6 +78,8 @@ def test_in_a_browser(results, open_page):
     page.wait_for_selector("#head-card[open] .plot .cloud >> nth=1")
     titles = page.locator("#head-view h3").all_inner_texts()
     assert {"Tokens it attends to", "Tokens whose keys lie far out"} <= set(titles)
+    ends = page.locator("#head-view td small").all_inner_texts()
+    assert [" to " in text for text in ends].count(True) >= 10 and "queries and 6 texts" in page.locator("#head-view").inner_text()
     shown = page.locator("bdi.token").all_inner_texts()
     assert len(shown) == 20 and page.locator("#head-view img").count() == 0
     assert any(s.startswith("</script>") for s in shown) and {"␛[2J", "␊", "␉", "␠"} <= set(shown) and "<U+202E>txt" in shown and "(empty)" in shown

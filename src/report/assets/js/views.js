@@ -366,10 +366,12 @@ function curvePart(chart, heads, plots) {
 
 // ---- tokens ----------------------------------------------------------------------------------------
 
+// Columns of each list in the order of the statement in section_views.c.
+const TOKEN_COLUMNS = ["list", "token", "share", "lift", "keys", "texts", "distance", "position", "example", "queries", "first_key", "nearest", "share_lo", "share_hi"];
 const TOKEN_LISTS = [
-  { list: "attended", title: "Tokens it attends to", columns: ["share", "lift", "keys", "texts"], from: 2,
+  { list: "attended", title: "Tokens it attends to", columns: { share: "share", lift: "lift", keys: "keys" },
     about: "Of what it leaves off the first key of a text, as the captured rows predict it; lift: over an even share. Measured attention may differ." },
-  { list: "far", title: "Tokens whose keys lie far out", columns: ["distance", "position", "text"], from: 6,
+  { list: "far", title: "Tokens whose keys lie far out", columns: { distance: "distance", position: "position", text: "example" },
     about: "The farthest key of each, from the mean key, in units of the root mean square distance." },
 ];
 
@@ -385,20 +387,35 @@ function tokenText(text) {
 
 function tokenTable(of, tokens) {
   const rows = tokens[0].flatMap((list, i) => (list === of.list ? [i] : []));
+  const value = (name, i) => tokens[TOKEN_COLUMNS.indexOf(name)][i];
+  const near = tokens[0].indexOf("near");
+  if (of.list === "attended" && near >= 0) {
+    return make("p", { className: "empty", textContent: "This head looks at tokens that lie nearer than captured keys: the nearest ones would take "
+      + `${show(value("nearest", near), 2)} of its attention. Capture with --sampler all.` });
+  }
   if (!rows.length) return make("p", { className: "empty", textContent: "It has none." });
+  const cell = (name, i) => {
+    const ends = name === "share" && value("share_hi", i) !== null ? `${show(value("share_lo", i), 3)} to ${show(value("share_hi", i), 3)}` : "";
+    const out = make("td", { className: "value" }, show(value(name, i), 3), ...(ends ? [make("br"), make("small", { textContent: ends })] : []));
+    out.dataset.value = value(name, i); // what the table is sorted by
+    return out;
+  };
   const table = make("table", { className: "card-numbers" },
-    make("thead", {}, make("tr", {}, ...["token", ...of.columns].map((textContent) => make("th", { scope: "col", textContent })))),
+    make("thead", {}, make("tr", {}, ...["token", ...Object.keys(of.columns)].map((textContent) => make("th", { scope: "col", textContent })))),
     make("tbody", {}, ...rows.map((i) => make("tr", {}, make("th", { scope: "row" }, make("bdi", { className: "token", textContent: tokenText(tokens[1][i] || "") })),
-      ...of.columns.map((_, c) => make("td", { className: "value", textContent: show(tokens[of.from + c][i], 3) }))))));
+      ...Object.values(of.columns).map((name) => cell(name, i))))));
   makeSortable(table);
-  return table;
+  const queries = value("queries", rows[0]), texts = value("texts", rows[0]);
+  if (of.list !== "attended" || queries === null) return table; // tables of older versions do not say
+  const first = value("first_key", rows[0]) === "unknown" ? "; too many texts lack their first key for its part to be left off" : "";
+  return make("div", {}, table, make("p", { className: "note", textContent: `Of ${show(queries)} ${queries === 1 ? "query" : "queries"} and ${show(texts)} ${texts === 1 ? "text" : "texts"}${first}.` }));
 }
 
 // Of captures that have the strings of tokens; else nothing.
 function tokenParts(heads) {
   const all = heads.map((head) => (VIEWS.curves[head] || {}).tokens);
   if (!all.some(Boolean)) return [];
-  return TOKEN_LISTS.filter((of) => all.some((tokens) => tokens && tokens[0].includes(of.list)))
+  return TOKEN_LISTS.filter((of) => all.some((tokens) => tokens && (tokens[0].includes(of.list) || (of.list === "attended" && tokens[0].includes("near")))))
     .map((of) => ({ title: of.title, about: of.about,
       cells: all.map((tokens) => (tokens ? tokenTable(of, tokens) : make("p", { className: "empty", textContent: "It has none." }))) }));
 }
