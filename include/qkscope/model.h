@@ -92,7 +92,7 @@ QK_API void qk_model_close(qk_model **model);
  * read, for which qk_model_open says what to do. */
 QK_API bool qk_model_is_there(const char *path);
 
-/* Whether a folder holds any safetensors file. If so, what qk_model_open misses is a fault, not a model that is
+/* Whether a folder holds model*.safetensors. If so, what qk_model_open misses is a fault, not a model that is
  * somewhere else. */
 QK_API bool qk_model_has_weights(const char *folder);
 

@@ -38,10 +38,12 @@ qk_status qk__refuse_folder(const char *folder, const char *missing, qk_error *e
     return qk__path_tell(folder, QK__PATH_MODEL, QK_ERR_NOT_FOUND, err);
 }
 
+/* model.safetensors or its parts; an adapter's weights are beside a model, not of it. */
 static bool is_weights(const char *name)
 {
     const qk__model_form *form = qk__model_form_of(name);
-    return form && form->part == QK__PART_WEIGHTS && !form->remedy;
+    return form && form->part == QK__PART_WEIGHTS && !form->remedy &&
+           strncmp(name, "model", strlen("model")) == 0;
 }
 
 static bool holds(const char *folder, bool (*is)(const char *name))
