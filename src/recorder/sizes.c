@@ -22,14 +22,15 @@ static int64_t sum(int64_t a, int64_t b)
 
 static int64_t window_size(const qk_recorder_amount *amount)
 {
-    bool whole = amount->window <= 0 || amount->window > amount->tokens;
-    return whole ? amount->tokens : amount->window;
+    const bool whole = amount->window <= 0 || amount->window > amount->tokens;
+    const int64_t size = whole ? amount->tokens : amount->window;
+    return size > 0 ? size : 1; /* it divides */
 }
 
 static int64_t count_windows(const qk_recorder_amount *amount)
 {
     const int64_t size = window_size(amount);
-    return size > 0 ? (amount->tokens - 1) / size + 1 : 1;
+    return (amount->tokens - 1) / size + 1;
 }
 
 /* As stats/text_groups.h has it, where the ids of texts count up. */
@@ -66,7 +67,7 @@ static set_counts count_sets(const qk_recorder_amount *amount)
     const int64_t size = window_size(amount), groups = count_groups(amount);
     return (set_counts){.groups = groups > 0 ? groups : 1,
                         .buckets = count_buckets(amount),
-                        .bins = qk_distance_bin(size > 0 ? size - 1 : 0) + 1};
+                        .bins = qk_distance_bin(size - 1) + 1};
 }
 
 static int64_t least(int64_t a, int64_t b)
