@@ -81,8 +81,8 @@ def main_job(build, wrapper=()):
     model = ROOT / "examples" / "kjv-tiny"
     failures = 0
     with tempfile.TemporaryDirectory() as out:
-        jobs = (["capture", "-m", model / "step-2004", "-t", model / "passages.jsonl", "--max-texts", "4", "--rows", "400",
-                 "-o", f"{out}/capture"],
+        jobs = (["capture", "-m", model / "step-2004", "-t", model / "passages.jsonl", "--max-texts", "4", "--max-length", "100",
+                 "--long", "cut", "--rows", "100", "-o", f"{out}/capture"],
                 ["analyze", f"{out}/capture", "-o", f"{out}/results", "--layers", "0", "--ci", "95", "--lda"],
                 ["rotate", f"{out}/capture", "-o", f"{out}/rotate", "--layers", "1", "--complement"],
                 ["pca", f"{out}/capture", "-o", f"{out}/single", "--kinds", "q,k"],

@@ -108,8 +108,8 @@ static void random_text(uint64_t *seed, char *text, size_t size)
     const size_t length = (size_t)((random_unit(seed) + 1) * 0.5 * (double)(size - 8));
     for (*text = 0; strlen(text) < length;) {
         const size_t which = (size_t)((random_unit(seed) + 1) * (double)count);
-        const char byte = (char)(1 + (int)((random_unit(seed) + 1) * 127.4));
-        strncat(text, which < count ? PIECES[which] : (const char[]){byte, 0}, 7);
+        const char byte[] = {(char)(1 + (int)((random_unit(seed) + 1) * 127.4)), 0};
+        strcat(text, which < count ? PIECES[which] : byte);
     }
 }
 

@@ -105,6 +105,8 @@ static void kernels_agree(void **state)
 {
     (void)state;
     static problem p;
+    if (under_valgrind())
+        skip();
     if (!qk__simd_has(QK_AVX512_BF16))
         print_message("# no AVX512_BF16 here: only the kernels without it are compared\n");
     qk__each_version (k, qk__bf16_kernels) {
