@@ -257,8 +257,14 @@ static qk_status deliver(const losses *l, size_t s, qk_error *err)
         .sequence = s, .branch = -1, .first = row, .count = count, .of = l->next + first};
     if (count <= 0)
         return QK_OK;
-    for (size_t i = first; i < first + (size_t)count; i++)
+    for (size_t i = first; i < first + (size_t)count; i++) {
         l->next[i] = (float)(LN2 * (log_total(l, i) - (double)l->next[i]));
+        if (!isfinite(l->next[i]))
+            return qk__fail(err, QK_ERR_MALFORMED,
+                            "the loss of token %zu is not finite: a weight of the model is "
+                            "infinite or not a number, or too large for this arithmetic",
+                            i - first + (size_t)row + 1);
+    }
     if (branch) {
         const size_t text = run->first_panel[branch->given->sequence] * QK_LANES + (size_t)row;
         for (size_t i = 0; i < (size_t)count; i++)
