@@ -72,10 +72,12 @@ typedef struct qk_ablation_effect {
     double drift, drift_lo, drift_hi; /* KL(p || p'), nats a token */
     double changed; /* share of tokens whose loss or drift is not that of the unchanged text */
     int64_t changed_texts; /* different texts that have such tokens */
+    double
+        changed_delta_hi; /* of the interval of delta over these tokens and texts alone; NaN: nearly all are of one text */
     double repeated,
         novel; /* delta on tokens whose pair with the token before occurred before, and on other tokens */
     double share, share_lo,
-        share_hi; /* delta over the delta of `remove`; NaN: not run, or undecided */
+        share_hi; /* delta over the delta of `remove`; NaN: not run, or its p_corrected above 0.05 */
     /* Controls: random groups of as many heads in the same layers; for directions, random directions of the
      * same heads. 0 and NaN: none. */
     int draws;
@@ -109,8 +111,8 @@ QK_API QK_MUST_CHECK qk_status qk_ablation_run(const qk_ablation_settings *setti
                                                qk_ablation_outcome *outcome, qk_error *err);
 QK_API void qk_ablation_outcome_free(qk_ablation_outcome *outcome);
 
-/* What an effect says of its change. In order: unchanged, no token changed; harmless, the interval of delta ends below
- * the tolerance, in nats a token that changed, and at least QK_CHANGED_TEXTS texts changed; needed, the interval begins
+/* What an effect says of its change. In order: unchanged, no token changed; harmless, changed_delta_hi is below the tolerance
+ * and at least QK_CHANGED_TEXTS texts changed; needed, the interval begins
  * above 0 and p_corrected is at most 0.05; else undecided. Reads those members alone. */
 typedef enum qk_ablation_verdict {
     QK_VERDICT_UNCHANGED,

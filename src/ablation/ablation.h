@@ -37,6 +37,9 @@ enum {
     QK__LEAST_CONTROLS = 3,
 };
 
+/* A removal raises the loss, or lowers it, where the corrected p is at most this. */
+#define QK__MOST_P 0.05
+
 /* A change, without a head. */
 typedef struct qk__what {
     char name[48]; /* in tables */
@@ -59,6 +62,7 @@ typedef struct qk__head_group {
     size_t count;
     int draw; /* 0: asked for; 1 ..: a random group beside group `of` */
     size_t of;
+    double possible; /* different random groups that could be drawn beside it */
     bool single;
 } qk__head_group;
 

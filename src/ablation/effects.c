@@ -44,14 +44,37 @@ static void rate(const qk__ablation *a, size_t trial, bool drift, int first, int
         out->without[g] = tokens[g] > 0 ? sum[g] / tokens[g] : NAN;
 }
 
-static interval about(const qk__ablation *a, const repeated *r)
+/* A trial's delta over the tokens that it changed alone, and the degrees of freedom that texts have by these. */
+static double rate_changed(const qk__ablation *a, size_t trial, repeated *out)
 {
+    size_t trials;
+    (void)qk__trials(a, &trials);
+    double sum[QK__ABLATION_GROUPS] = {0}, changed[QK__ABLATION_GROUPS] = {0}, sums = 0,
+           all = 0;
     const uint32_t groups = (uint32_t)a->text_groups;
+    for (size_t t = 0; t < a->num_texts; t++) {
+        const qk__text_sums *own = a->sums + t * (1 + trials) + 1 + trial;
+        for (int c = 0; c < QK_DISTANCE_BINS; c++)
+            sum[a->window_group[t]] += own->values[c];
+        changed[a->window_group[t]] += own->changed;
+    }
+    for (uint32_t g = 0; g < groups; g++) {
+        sums += sum[g];
+        all += changed[g];
+    }
+    out->all = sums / all;
+    for (uint32_t g = 0; g < groups; g++)
+        out->without[g] = (sums - sum[g]) / (all - changed[g]);
+    return qk__degrees_per_token(changed, groups);
+}
+
+static interval about(const qk__ablation *a, const repeated *r, double degrees)
+{
     interval out;
-    const double error = qk__jackknife_error(r->without, groups, false);
-    qk__interval_about(r->all, error, a->degrees, a->settings->level / 100, false, &out.lo,
+    const double error = qk__jackknife_error(r->without, (uint32_t)a->text_groups, false);
+    qk__interval_about(r->all, error, degrees, a->settings->level / 100, false, &out.lo,
                        &out.hi);
-    out.p = r->all == 0 && error == 0 ? 1 : qk__student_p_value(r->all / error, a->degrees);
+    out.p = r->all == 0 && error == 0 ? 1 : qk__student_p_value(r->all / error, degrees);
     return out;
 }
 
@@ -66,7 +89,7 @@ static size_t find_trial(const qk__ablation *a, size_t group, const char *what)
     return i;
 }
 
-/* Adds delta as a share of the removal's delta, where the interval of that excludes 0. */
+/* Adds delta as a share of the removal's delta. */
 static void add_share(const qk__ablation *a, size_t group, const repeated *delta,
                       qk_ablation_effect *e)
 {
@@ -78,16 +101,26 @@ static void add_share(const qk__ablation *a, size_t group, const repeated *delta
         return;
     repeated removed, ratio;
     rate(a, removal, false, 0, QK_DISTANCE_BINS, &removed);
-    const interval there = about(a, &removed);
-    if (!(there.lo > 0) && !(there.hi < 0))
-        return;
     ratio.all = delta->all / removed.all;
     for (int g = 0; g < a->text_groups; g++)
         ratio.without[g] = delta->without[g] / removed.without[g];
-    const interval i = about(a, &ratio);
+    const interval i = about(a, &ratio, a->degrees);
     e->share = ratio.all;
     e->share_lo = i.lo;
     e->share_hi = i.hi;
+}
+
+/* The interval of beyond: another choice of texts would move it, and so would other draws, whose mean has such a variance.
+ * Degrees of freedom by Welch and Satterthwaite. */
+static void add_beyond(const qk__ablation *a, const repeated *beyond, double of_draws,
+                       qk_ablation_effect *e)
+{
+    const double error = qk__jackknife_error(beyond->without, (uint32_t)a->text_groups, false),
+                 of_texts = error * error, both = of_texts + of_draws;
+    const double shares =
+        of_texts * of_texts / a->degrees + of_draws * of_draws / (e->draws - 1);
+    qk__interval_about(beyond->all, sqrt(both), both > 0 ? both * both / shares : a->degrees,
+                       a->settings->level / 100, false, &e->beyond_lo, &e->beyond_hi);
 }
 
 /* Adds the comparison with random groups of heads, or random directions of the same heads. */
@@ -98,6 +131,7 @@ static void add_draws(const qk__ablation *a, size_t trial, const repeated *delta
     const qk__trial *trials = qk__trials(a, &count);
     const qk__head_group *list = qk__head_groups(a, &groups);
     repeated mean = {0}, one;
+    double squares = 0;
     e->random = e->random_least = e->random_most = NAN;
     e->beyond = e->beyond_lo = e->beyond_hi = NAN;
     for (size_t i = 0; i < count; i++) {
@@ -108,8 +142,9 @@ static void add_draws(const qk__ablation *a, size_t trial, const repeated *delta
         if (!random || trials[i].what != trials[trial].what)
             continue;
         rate(a, i, false, 0, QK_DISTANCE_BINS, &one);
-        e->draws++;
-        mean.all += one.all;
+        const double off = one.all - mean.all;
+        mean.all += off / ++e->draws;
+        squares += off * (one.all - mean.all);
         e->random_least = fmin(e->random_least, one.all);
         e->random_most = fmax(e->random_most, one.all);
         for (int g = 0; g < a->text_groups; g++)
@@ -117,16 +152,17 @@ static void add_draws(const qk__ablation *a, size_t trial, const repeated *delta
     }
     if (e->draws == 0)
         return;
-    e->random = mean.all / e->draws;
+    e->random = mean.all;
     if (e->draws < QK__LEAST_CONTROLS)
         return;
     one.all = delta->all - e->random;
     for (int g = 0; g < a->text_groups; g++)
         one.without[g] = delta->without[g] - mean.without[g] / e->draws;
-    const interval i = about(a, &one);
+    const double possible = a->whats[trials[trial].what].kind == QK_CHANGE_DIRECTION
+                                ? INFINITY
+                                : list[trials[trial].group].possible;
     e->beyond = one.all;
-    e->beyond_lo = i.lo;
-    e->beyond_hi = i.hi;
+    add_beyond(a, &one, squares / (e->draws - 1) / e->draws * (1 - e->draws / possible), e);
 }
 
 /* Adds the share of tokens that are changed, and how many different texts have any. */
@@ -156,7 +192,7 @@ static qk_status find_effect(const qk__ablation *a, size_t trial, qk_ablation_ef
     const qk__trial *t = &qk__trials(a, &count)[trial];
     const qk__head_group *group = &qk__head_groups(a, &count)[t->group];
     const int width = a->recording.facts->num_q_heads;
-    repeated delta, drift, again;
+    repeated delta, drift, again, of_changed;
     *e = (qk_ablation_effect){.group = qk__strdup(group->name),
                               .layer = group->single ? group->heads[0] / width : -1,
                               .q_head = group->single ? group->heads[0] % width : -1,
@@ -168,7 +204,8 @@ static qk_status find_effect(const qk__ablation *a, size_t trial, qk_ablation_ef
     rate(a, trial, false, 0, QK_DISTANCE_BINS, &delta);
     rate(a, trial, true, 0, QK_DISTANCE_BINS, &drift);
     rate(a, trial, false, QK__ABLATION_REPEATED, QK__ABLATION_CELLS, &again);
-    const interval d = about(a, &delta), k = about(a, &drift);
+    const interval d = about(a, &delta, a->degrees), k = about(a, &drift, a->degrees);
+    const double degrees = rate_changed(a, trial, &of_changed);
     e->delta = delta.all;
     e->delta_lo = d.lo;
     e->delta_hi = d.hi;
@@ -176,7 +213,8 @@ static qk_status find_effect(const qk__ablation *a, size_t trial, qk_ablation_ef
     e->p = e->changed > 0 ? d.p : NAN; /* what changed nothing is no test */
     e->p_corrected = NAN;
     e->drift = drift.all;
-    e->drift_lo = k.lo;
+    e->changed_delta_hi = e->changed > 0 ? about(a, &of_changed, degrees).hi : NAN;
+    e->drift_lo = k.lo < 0 ? 0 : k.lo;
     e->drift_hi = k.hi;
     e->repeated = again.all;
     add_share(a, t->group, &delta, e);
@@ -205,6 +243,22 @@ static qk_status correct(qk_ablation_outcome *o, bool singles, qk_error *err)
             o->effects[i].p_corrected = p[o->num_effects + i];
     free(p);
     return status;
+}
+
+/* Leaves out shares of a removal that is not decided: the ratio to what may be 0 has no such interval. */
+static void drop_shares(qk_ablation_outcome *o)
+{
+    for (size_t i = 0; i < o->num_effects; i++) {
+        qk_ablation_effect *e = &o->effects[i];
+        bool decided = false;
+        for (size_t j = 0; j < o->num_effects && !decided; j++)
+            decided = strcmp(o->effects[j].what, "remove") == 0 &&
+                      (o->effects[j].layer >= 0) == (e->layer >= 0) &&
+                      strcmp(o->effects[j].group, e->group) == 0 &&
+                      o->effects[j].p_corrected <= QK__MOST_P;
+        if (!decided)
+            e->share = e->share_lo = e->share_hi = NAN;
+    }
 }
 
 qk_status qk__find_effects(qk__ablation *a, qk_error *err)
@@ -245,5 +299,7 @@ qk_status qk__find_effects(qk__ablation *a, qk_error *err)
                         add_novel(e, tokens, repeats);
                     }
     QK_TRY(correct(o, true, err));
-    return correct(o, false, err);
+    QK_TRY(correct(o, false, err));
+    drop_shares(o);
+    return QK_OK;
 }

@@ -23,34 +23,37 @@ static qk_status tell_lengths(const qk__ablation *a, qk_text_lengths *told, qk_e
     return QK_OK;
 }
 
-/* Windows of one text, and equal texts, stay in one group. Texts without a loss are in the first group and add no token to
- * it: in a group of their own they would count as knowledge in the jackknife. */
+/* Windows of one text, equal texts, and texts of one id stay in one group. Texts without a loss are in the first group
+ * and add no token to it: in a group of their own they would count as knowledge in the jackknife. */
 qk_status qk__group_texts(qk__ablation *a, qk_error *err)
 {
     const qk__text_print *print =
         (const qk__text_print *)(const void *)a->recording.text_ids.data;
     const qk__survey_counts *counts = &a->recording.counts;
     int64_t texts = 0;
+    bool *predicts; /* a text with this id has a loss */
     QK_TRY(QK__CREATE_ARRAYS(
         err, {&a->window_group, (size_t)counts->windows + 1, sizeof *a->window_group},
         {&a->window_text, (size_t)counts->windows + 1, sizeof *a->window_text},
-        {&a->text_group, (size_t)counts->texts + 1, sizeof *a->text_group}));
+        {&a->text_group, (size_t)counts->texts + 1, sizeof *a->text_group},
+        {&predicts, (size_t)counts->texts + 1, sizeof *predicts}));
     a->lengths = (const int64_t *)(const void *)a->recording.lengths.data;
+    for (int64_t i = 0, w = 0; i < counts->texts; i++)
+        for (const int64_t end = w + print[i].windows; w < end; w++)
+            predicts[print[i].first] |= a->lengths[w] > 1;
     for (int64_t i = 0; i < counts->texts; i++) {
         const bool own = print[i].first == i;
-        bool predicts = false;
-        for (int64_t w = 0; w < print[i].windows; w++)
-            predicts |= a->lengths[a->num_texts + (size_t)w] > 1;
-        const uint32_t group = !own       ? a->text_group[print[i].first]
-                               : predicts ? (uint32_t)(texts % QK__ABLATION_GROUPS)
-                                          : 0;
+        const uint32_t group = !own          ? a->text_group[print[i].first]
+                               : predicts[i] ? (uint32_t)(texts % QK__ABLATION_GROUPS)
+                                             : 0;
         a->text_group[i] = group;
         for (int64_t w = 0; w < print[i].windows; w++) {
             a->window_text[a->num_texts] = (uint32_t)print[i].first;
             a->window_group[a->num_texts++] = group;
         }
-        texts += own && predicts;
+        texts += own && predicts[i];
     }
+    free(predicts);
     a->text_groups = (int32_t)(texts < QK__ABLATION_GROUPS ? texts : QK__ABLATION_GROUPS);
     a->outcome->text_groups = a->text_groups;
     if (a->text_groups == 1)

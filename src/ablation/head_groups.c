@@ -277,10 +277,11 @@ static qk_status add_draws(qk__ablation *a, size_t of, size_t *few, qk_error *er
     int *others = qk__calloc((size_t)a->recording.facts->num_q_heads, sizeof *others);
     if (!others)
         return qk__nomem(err);
-    const double possible = count_possible(a, &qk__head_groups(a, &count)[of], others);
+    qk__head_group *group = &qk__head_groups(a, &count)[of];
+    group->possible = count_possible(a, group, others);
     free(others);
     qk__rng_init(&rng, (uint64_t)a->settings->seed, words, 1);
-    const int draws = (int)fmin(a->settings->draws, possible);
+    const int draws = (int)fmin(a->settings->draws, group->possible);
     for (int draw = 1; draw <= draws; draw++)
         QK_TRY(add_draw(a, of, draw, &rng, err));
     *few += draws > 0 && draws < QK__LEAST_CONTROLS;

@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Verdicts on changes of heads. A loss that is not significant may still be harmful: with few texts nothing is
  * significant. So the interval is compared with a loss that the user accepts. Tokens that the change does not reach have no
- * part in that: a window of 64 tokens costs nothing in texts of 70, whatever it costs in longer ones. Of many heads that
+ * part in that, nor texts without others: a window of 64 tokens costs nothing in texts of 70, whatever it costs in longer ones. Of many heads that
  * do nothing, one in forty has an interval above 0. So a head is needed only where p is small after correction. */
 #include <assert.h>
 
-#include <qkscope/ablate.h>
-
-static const double MOST_P = 0.05;
+#include "ablation/ablation.h"
 
 qk_ablation_verdict qk_ablation_judge(const qk_ablation_effect *e, double tolerance)
 {
     assert(e);
     return e->changed == 0 ? QK_VERDICT_UNCHANGED
-           : e->delta_hi < tolerance * e->changed && e->changed_texts >= QK_CHANGED_TEXTS
+           : e->changed_delta_hi < tolerance && e->changed_texts >= QK_CHANGED_TEXTS
                ? QK_VERDICT_HARMLESS
-           : e->delta_lo > 0 && e->p_corrected <= MOST_P ? QK_VERDICT_NEEDED
-                                                         : QK_VERDICT_UNDECIDED;
+           : e->delta_lo > 0 && e->p_corrected <= QK__MOST_P ? QK_VERDICT_NEEDED
+                                                             : QK_VERDICT_UNDECIDED;
 }

@@ -70,10 +70,10 @@ static json_t *effects_json(const qk_ablation_outcome *o, double tolerance)
                 NUMBER(delta_lo), NUMBER(delta_hi),
                 CLI_ROW("verdict", cli_verdict(e, tolerance)), NUMBER(p), NUMBER(p_corrected),
                 NUMBER(drift), NUMBER(drift_lo), NUMBER(drift_hi), NUMBER(changed),
-                CLI_OF(e, changed_texts), NUMBER(repeated), NUMBER(novel), NUMBER(share),
-                NUMBER(share_lo), NUMBER(share_hi), CLI_OF(e, draws), NUMBER(random),
-                NUMBER(random_least), NUMBER(random_most), NUMBER(beyond), NUMBER(beyond_lo),
-                NUMBER(beyond_hi))));
+                CLI_OF(e, changed_texts), NUMBER(changed_delta_hi), NUMBER(repeated),
+                NUMBER(novel), NUMBER(share), NUMBER(share_lo), NUMBER(share_hi),
+                CLI_OF(e, draws), NUMBER(random), NUMBER(random_least), NUMBER(random_most),
+                NUMBER(beyond), NUMBER(beyond_lo), NUMBER(beyond_hi))));
     }
     return list;
 }
@@ -107,7 +107,7 @@ static const struct {
     [NOTHING] = {"", ""},
     [SHARE] = {"  share     lo     hi", "share: of what the loss rises by without the head, or "
                                         "- where that rise is not decided "
-                                        "(its interval holds 0)"},
+                                        "(its corrected p is above 0.05)"},
     [HEADS] = {BEYOND, "beyond: the loss less that of random heads in the same layers"},
     [DIRECTIONS] = {BEYOND, "beyond: the loss less that of random directions"},
     [BOTH] = {BEYOND, "beyond: the loss less that of random heads in the same layers, or of "

@@ -55,10 +55,13 @@ static size_t count_tests(const told *t)
 static void add_reach(FILE *text, const told *t, const qk_ablation_effect *e,
                       qk_ablation_verdict found)
 {
-    const bool decides = found == QK_VERDICT_UNDECIDED && e->delta_hi < t->tolerance;
-    if (decides && e->changed_texts < QK_CHANGED_TEXTS)
+    const bool decides = found == QK_VERDICT_UNDECIDED && e->delta_hi < t->tolerance,
+               few = e->changed_texts < QK_CHANGED_TEXTS, one = isnan(e->changed_delta_hi);
+    if (decides && few)
         fprintf(text, "; only %s changed", e->changed_texts == 1 ? "one text" : "two texts");
-    if (e->changed < MOST_CHANGED || (decides && e->changed_texts >= QK_CHANGED_TEXTS))
+    else if (decides && one)
+        fprintf(text, "; most of what changed is of one text");
+    if (e->changed < MOST_CHANGED || (decides && !few && !one))
         fprintf(text, "; only %.2g %% of predictions changed", 100 * e->changed);
 }
 
@@ -76,7 +79,11 @@ static void add_verdict(FILE *text, const told *t, const qk_ablation_effect *e,
     const qk_ablation_verdict found = qk_ablation_judge(e, t->tolerance);
     if (!qk_ablation_wording(e->what, &words))
         snprintf(words.called, sizeof words.called, "%s", e->what);
-    fprintf(text, "%s%s", words.called, SAID[strncmp(words.called, "with", 4) == 0][found]);
+    const bool with = strncmp(words.called, "with", 4) == 0;
+    if (found == QK_VERDICT_HARMLESS && e->delta_hi < 0)
+        fprintf(text, "%s%s", words.called, with ? " the loss falls" : " lowers the loss");
+    else
+        fprintf(text, "%s%s", words.called, SAID[with][found]);
     if (found == QK_VERDICT_UNCHANGED) {
         long long window = 0,
                   kept = 0; /* a window may also change nothing as the head puts out 0 */

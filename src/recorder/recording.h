@@ -84,7 +84,7 @@ qk_status qk__engine_failed(const qk__recording *r, const char *what, qk_error *
 /* Texts of equal tokens are one text, with the id of the first. */
 typedef struct qk__text_print {
     uint64_t tokens;           /* a checksum */
-    int64_t id, number, first; /* first: number of the first text that is equal */
+    int64_t id, number, first; /* first: number of the first text with this id */
     int64_t windows;
 } qk__text_print;
 

@@ -314,7 +314,14 @@ static int compare_places(const void *a, const void *b)
     return (x->number > y->number) - (x->number < y->number);
 }
 
-/* Gives texts of equal tokens the id of the first. */
+static int compare_ids(const void *a, const void *b)
+{
+    const qk__text_print *x = a, *y = b;
+    int by_id = (x->id > y->id) - (x->id < y->id);
+    return by_id ? by_id : (x->number > y->number) - (x->number < y->number);
+}
+
+/* Gives texts of equal tokens the id of the first. The first of those with an id speaks for all of them. */
 static void unite_equal(qk__recording *r)
 {
     qk__text_print *print = (qk__text_print *)(void *)r->text_ids.data;
@@ -326,13 +333,16 @@ static void unite_equal(qk__recording *r)
     for (size_t i = 1; i < count; i++) {
         if (print[i].tokens != print[i - 1].tokens)
             continue;
-        print[i].first = print[i - 1].first;
         if (print[i].id == print[i - 1].id)
             continue;
         print[i].id = print[i - 1].id;
         first = print[i].number < first ? print[i].number : first;
         equal++;
     }
+    qsort(print, count, sizeof *print, compare_ids);
+    for (size_t i = 0; i < count; i++)
+        print[i].first =
+            i > 0 && print[i].id == print[i - 1].id ? print[i - 1].first : print[i].number;
     qsort(print, count, sizeof *print, compare_places);
     if (equal > 0)
         qk__tell_notice(&r->settings->context, QK_NOTICE_WARNING,

@@ -26,7 +26,7 @@ def is_ablation(source: StrPath) -> bool:
     return isinstance(told, dict) and told.get("kind") == "ablation"
 
 
-REACH = ("changed", "changed_texts")  # how much of the texts a change reached
+REACH = ("changed", "changed_texts", "changed_delta_hi")  # how much of the texts a change reached
 
 
 def reach_of(values: Iterable[Any]) -> dict[str, Any]:
@@ -34,9 +34,14 @@ def reach_of(values: Iterable[Any]) -> dict[str, Any]:
     return {name: value for name, value in zip(REACH, values, strict=True) if value is not None}
 
 
+def most_of(loss: dict[str, Any]) -> float:
+    """What a token that changed may cost at most, which an earlier version did not tell apart by texts."""
+    return float(loss.get("changed_delta_hi", loss["delta_hi"] / (loss.get("changed", 1) or 1)))
+
+
 def is_harmless(loss: dict[str, Any], tolerance: float) -> bool:
     """As `qkscope ablate` judges. Without REACH, every token counts as changed."""
-    effect = ffi.new("qk_ablation_effect *", {"delta_hi": loss["delta_hi"], "changed": loss.get("changed", 1),
+    effect = ffi.new("qk_ablation_effect *", {"changed": loss.get("changed", 1), "changed_delta_hi": most_of(loss),
                                               "changed_texts": loss.get("changed_texts", lib.QK_CHANGED_TEXTS)})
     return bool(lib.qk_ablation_judge(effect, tolerance) == lib.QK_VERDICT_HARMLESS)
 
@@ -45,7 +50,7 @@ def warn_of_reach(losses: Iterable[dict[str, Any]], change: str) -> None:
     """Where a change reached little of the texts by any head."""
     losses = list(losses)
     share, texts = (max((loss.get(name, most) for loss in losses), default=most)
-                    for name, most in zip(REACH, (1, lib.QK_CHANGED_TEXTS), strict=True))
+                    for name, most in zip(REACH, (1, lib.QK_CHANGED_TEXTS), strict=False))
     if share < 0.5 or texts < lib.QK_CHANGED_TEXTS:
         warn(f"{change} changed {100 * share:.3g} % of the predictions, in {texts} {'text' if texts == 1 else 'texts'}: give qkscope "
              "ablate more and longer texts, which may lose more")
@@ -59,9 +64,12 @@ class Ablation(NamedTuple):
     told: dict[str, Any]  # manifest.json
 
     def rows(self, name: str, *columns: str) -> list[tuple[Any, ...]]:
-        """Of a table: the values of these columns, and of REACH, None where an earlier version wrote it."""
+        """Of a table: the values of these columns, and of REACH, None where an earlier version wrote it, NaN where a field is empty."""
         table = tables.read_csv(self.folder / name)
-        return list(zip(*(table.column(column) if column in table else [None] * len(table) for column in (*columns, *REACH)), strict=True))
+        of_columns = [table.column(column) if column in table else [None] * len(table) for column in columns]
+        reach = [[math.nan if value is None else value for value in table.column(name)] if name in table else [None] * len(table)
+                 for name in REACH]
+        return list(zip(*of_columns, *reach, strict=True))
 
     def origin(self, change: str) -> dict[str, Any]:
         """What a file that is made of it says of where its numbers come from."""

@@ -11,7 +11,7 @@ from .._call import DataError, NotFoundError
 from .._checks import refuse
 from .._run import warn
 from .._settings import wrong
-from ._ablation import Ablation, is_harmless, is_number, reach_of, read_ablation, warn_of_reach
+from ._ablation import Ablation, is_harmless, is_number, most_of, reach_of, read_ablation, warn_of_reach
 from ._files import config
 from ._request import Made, Request
 from ._rotary import Rope, model_rope
@@ -47,7 +47,7 @@ def _losses(ablation: Ablation, recent: int | None) -> tuple[int, dict[str, dict
     place, names = ablation.folder / "ablation_groups.csv", ("delta", "delta_lo", "delta_hi")
     rows = ablation.rows("ablation_groups.csv", "group", "what", "heads", *names)
     window = _choose_window(ablation, {what for _, what, *_ in rows}, recent)
-    losses = {group: {**dict(zip(("heads", *names), loss[:-2], strict=True)), **reach_of(loss[-2:])}
+    losses = {group: {**dict(zip(("heads", *names), loss[:-3], strict=True)), **reach_of(loss[-3:])}
               for group, what, *loss in rows if what == f"window:{window}"}
     for layer in range(ablation.layers):
         loss = losses.get(f"layer {layer}", {})
@@ -92,7 +92,7 @@ def _warn(architecture: str, chosen: list[int], together: dict[str, Any] | None,
         names = ",".join(f"{layer}:*" for layer in chosen)
         warn(f"what the model loses with all of these windows at once was not measured: add --groups {names} to qkscope ablate")
     elif together is not None and not is_harmless(together, tolerance):
-        most = together["delta_hi"] / (together.get("changed", 1) or 1)
+        most = most_of(together)
         warn(f"all of these windows at once may cost {most:.5f} nats a token that they change, and the tolerance is {tolerance:g}"
              if most >= tolerance else "all of these windows at once changed too few texts to say what they cost")
 
