@@ -81,7 +81,7 @@ static void put_attention(sqlite3_str *out, sqlite3_value **arguments)
     sqlite3_str_appendall(out, " on the first token");
 }
 
-/* By the thresholds of the categories. */
+/* By the thresholds of the categories, which are of PC0: a head may have its positions in other components. */
 static void put_position(sqlite3_str *out, sqlite3_value **arguments, int which,
                          const char *before)
 {
@@ -89,8 +89,8 @@ static void put_position(sqlite3_str *out, sqlite3_value **arguments, int which,
     const char *how = size >= number(arguments, HIGH)  ? "follow position"
                       : size >= number(arguments, LOW) ? "follow position in part"
                                                        : "do not follow position";
-    sqlite3_str_appendf(out, "%s its %s %s (%s ", before, which == R_K ? "keys" : "queries",
-                        how, COLUMNS[which]);
+    sqlite3_str_appendf(out, "%s%s its %s %s (%s ", before, *before == ',' ? "" : " along PC0",
+                        which == R_K ? "keys" : "queries", how, COLUMNS[which]);
     put_number(out, arguments, which);
     sqlite3_str_appendall(out, ")");
 }

@@ -233,7 +233,7 @@ def test_the_sentence_of_a_head(qkscope, results, later, study, tables, tmp_path
         for head in listed["heads"]:
             sure = f"probability {head['category_probability']:.2f}" if head.get("category_probability") is not None else "its probability is not known"
             assert head["sentence"] == (
-                f"L{head['layer']}H{head['q_head']}: its keys {follow(head['r_k'], high)} (r_k {head['r_k']:.2f}), its queries "
+                f"L{head['layer']}H{head['q_head']}: along PC0 its keys {follow(head['r_k'], high)} (r_k {head['r_k']:.2f}), its queries "
                 f"{follow(head['r_q'], high)} (r_q {head['r_q']:.2f}); category {head['category']}, {sure}, {lengths}.")
     folder = shutil.copytree(results, tmp_path / "results", ignore=shutil.ignore_patterns("manifest.json"))
     numbers = {"2:1": (12.34, 0.36, 0.1, 0.8, 1.0), "0:3": (1234, 0.0123, 0.7, 0.9, 1.0), "1:0": (31, 0.2, 0.1, 0.2, 0.05), "1:1": (0.5, 0.2, 0.1, 0.2, 1)}
@@ -246,7 +246,7 @@ def test_the_sentence_of_a_head(qkscope, results, later, study, tables, tmp_path
     ways = {"0:3": "to the previous token (mean distance 1230 tokens), leaves 0.01", "1:0": "evenly (mean distance 31 tokens), leaves 0.20",
             "1:1": "widely (mean distance 0.5 tokens), leaves 0.20", "2:1": "locally (mean distance 12.3 tokens), leaves 0.36"}
     for line, (at, way) in zip(said, ways.items()):
-        assert line.startswith(f"L{at.replace(':', 'H')} attends {way} on the first token; its keys ") and line.endswith(", texts of unknown length.")
+        assert line.startswith(f"L{at.replace(':', 'H')} attends {way} on the first token; along PC0 its keys ") and line.endswith(", texts of unknown length.")
     assert said[4] == "" and said[5].startswith("layer  q_head") and "sentence" not in said[5]
     for options in (["--top", 7], ["--heads", "2:1", "-q"], ["--heads", "2:1", "--columns", "r_q"], ["--heads", "2:1", "--format", "csv"]):
         assert "follow position" not in qkscope("heads", folder, *options, expect=0).out

@@ -53,7 +53,7 @@ def test_one_head(results, open_page):
     qk, = [r for r in table_of(results, "qk") if (r["layer"], r["q_head"], r["pc"]) == ("2", "1", "0")]
     head, = [r for r in table_of(results, "heads") if (r["layer"], r["q_head"]) == ("2", "1")]
     said = page.inner_text("#head-what")
-    assert re.match(rf"L2H1: its keys .*follow position.* \(r_k {float(qk['r_k']):.2f}\), its queries .* \(r_q ".replace("-", "−"), said)
+    assert re.match(rf"L2H1: along PC0 its keys .*follow position.* \(r_k {float(qk['r_k']):.2f}\), its queries .* \(r_q ".replace("-", "−"), said)
     sure = f"probability {float(head['category_probability']):.2f}" if head["category_probability"] else "its probability is not known"
     assert f"; category {head['category']}, {sure}, texts of " in said
     missing = page.locator("#head-view .empty").all_inner_texts()
@@ -78,7 +78,7 @@ def test_the_sentence_of_a_head(results, open_page, tmp_path):
     page.goto(page.url + "#heads=" + ",".join(ways))
     page.wait_for_selector("#head-card[open] #head-what li >> nth=3")
     for line, (name, way) in zip(page.locator("#head-what li").all_inner_texts(), ways.items(), strict=True):
-        assert f"L{name.replace(':', 'H')} attends {way} on the first token; its keys " in line
+        assert f"L{name.replace(':', 'H')} attends {way} on the first token; along PC0 its keys " in line
 
 
 def test_components_are_those_of_the_table(results, open_page):
