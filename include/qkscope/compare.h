@@ -65,7 +65,8 @@ typedef struct qk_compare_mover {
 typedef struct qk_compare_outcome {
     char *names[2]; /* names of a and b */
     qk_text_lengths lengths[2];
-    /* the texts' lengths differ by more than a tenth; without any_length nothing is tested then, and no
+    double tokens[2]; /* of these, what tells a from b: the median, or the longest text; NaN */
+    /* medians or longest texts differ by more than a tenth; without any_length nothing is tested then, and no
      * categories are compared */
     bool unlike;
     size_t paired, only_a, only_b;

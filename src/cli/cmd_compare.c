@@ -31,9 +31,8 @@ typedef struct side_name {
 static side_name name_side(const qk_compare_outcome *o, int side)
 {
     side_name name;
-    const qk_text_lengths *l = &o->lengths[side];
     snprintf(name.text, sizeof name.text, o->unlike ? "%c (%.15g)" : "%c", "ab"[side],
-             isfinite(l->median) ? l->median : l->most);
+             o -> tokens[side]);
     return name;
 }
 

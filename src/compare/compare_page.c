@@ -106,8 +106,7 @@ static void table(qk__page *page, const qk_compare_outcome *o, const char *capti
     for (; *columns; columns++) {
         char name[64];
         const int side = strcmp(*columns, "b") == 0;
-        qk__print_plain(name, sizeof name, "%s, %.15g tokens", *columns,
-                        qk__length_of_texts(&o->lengths[side]));
+        qk__print_plain(name, sizeof name, "%s, %.15g tokens", *columns, o->tokens[side]);
         qk__table_head(
             page, o->unlike && strspn(*columns, "ab") == strlen(*columns) ? name : *columns);
     }

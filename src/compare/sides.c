@@ -339,6 +339,8 @@ static qk_status tell_lengths(qk__comparing *c, qk_error *err)
     char text[2][QK_LENGTHS_SIZE], message[512];
     c->unlike = qk__lengths_differ(of[0], of[1]);
     c->silent = c->unlike && !c->settings->any_length;
+    for (int s = 0; s < 2; s++)
+        c->outcome->tokens[s] = qk__length_shown(of[s], of[1 - s]);
     if (!c->unlike)
         return QK_OK;
     snprintf(message, sizeof message,
@@ -354,8 +356,7 @@ static qk_status tell_lengths(qk__comparing *c, qk_error *err)
         return qk__nomem(err);
     qk__tell_notice(&c->settings->context, QK_NOTICE_WARNING, "%s", message);
     for (int s = 0; s < 2; s++) {
-        char *label =
-            qk__format("%s (%.15g tokens)", c->sides[s].label, qk__length_of_texts(of[s]));
+        char *label = qk__format("%s (%.15g tokens)", c->sides[s].label, c->outcome->tokens[s]);
         free(c->sides[s].label);
         c->sides[s].label = label;
         if (!label)

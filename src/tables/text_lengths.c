@@ -45,16 +45,24 @@ qk_text_lengths qk__lengths_of_json(const json_t *object)
     return lengths;
 }
 
-double qk__length_of_texts(const qk_text_lengths *lengths)
+static bool differ(double x, double y)
 {
-    return isfinite(lengths->median) ? lengths->median : lengths->most;
+    return fmax(x, y) > 1.1 * fmin(x, y) && isfinite(x) && isfinite(y);
 }
 
 bool qk__lengths_differ(const qk_text_lengths *a, const qk_text_lengths *b)
 {
-    const bool medians = isfinite(a->median) && isfinite(b->median);
-    const double x = medians ? a->median : a->most, y = medians ? b->median : b->most;
-    return fmax(x, y) > 1.1 * fmin(x, y) && isfinite(x) && isfinite(y);
+    return differ(a->median, b->median) || differ(a->most, b->most);
+}
+
+double qk__length_shown(const qk_text_lengths *lengths, const qk_text_lengths *other)
+{
+    assert(lengths && other);
+    const bool medians = isfinite(lengths->median) && isfinite(other->median);
+    if (medians &&
+        (differ(lengths->median, other->median) || !qk__lengths_differ(lengths, other)))
+        return lengths->median;
+    return lengths->most;
 }
 
 const char *qk_text_lengths_say(const qk_text_lengths *lengths, char text[QK_LENGTHS_SIZE])

@@ -24,14 +24,15 @@ double *qk__length_of(qk_text_lengths *lengths, size_t member);
 json_t *qk__lengths_to_json(const qk_text_lengths *lengths);
 qk_text_lengths qk__lengths_of_json(const json_t *object);
 
-/* The tokens that a category refers to: the median, else the longest text; NaN. */
-double qk__length_of_texts(const qk_text_lengths *lengths);
 /* Whether the lengths of some of several models differ too much; and the lengths of all in words: from the shortest to
  * the longest, and whether they differ. */
 bool qk__lengths_unlike(const qk_text_lengths *each, size_t count);
 const char *qk__lengths_of_all(const qk_text_lengths *each, size_t count,
                                char text[QK_LENGTHS_SIZE]);
-/* Whether both are known and differ by more than a tenth of the smaller. */
+/* Whether the medians or the longest texts differ by more than a tenth of the smaller: a text spreads positions by the
+ * cube of its length, so a few long texts decide r. What is not known differs from nothing. */
 bool qk__lengths_differ(const qk_text_lengths *a, const qk_text_lengths *b);
+/* The tokens that tell one from the other: the median, else the longest text; NaN. */
+double qk__length_shown(const qk_text_lengths *lengths, const qk_text_lengths *other);
 
 #endif

@@ -17,10 +17,10 @@ pytest.importorskip("pyarrow")
 
 @pytest.fixture(scope="module")
 def captures(qkscope, tmp_path_factory):
-    """Texts in full, cut at 40 tokens, and cut by less than a tenth; of-NAME: their results."""
+    """Texts in full, cut at 40 tokens, cut by less than a tenth, and with a few longer ones; of-NAME: their results."""
     folder = tmp_path_factory.mktemp("lengths")
-    for name, cut in (("long", 1000), ("short", 40), ("near", 85)):
-        test_lengths.write_capture(folder / name, cut=cut, texts=[90] * 11 + [99])
+    for name, cut, last in (("long", 1000, 93), ("short", 40, 93), ("near", 85, 93), ("tail", 1000, 300)):
+        test_lengths.write_capture(folder / name, cut=cut, texts=[90] * 9 + [last] * 3)
         qkscope("analyze", folder / name, "-o", folder / f"of-{name}", "--ci", 95, expect=0)
     return folder
 
@@ -59,6 +59,14 @@ def test_like_lengths_are_as_ever(qkscope, captures, tmp_path):
     assert summary["unlike_lengths"] is False and summary["tested"] > 0
 
 
+def test_the_longest_texts_count(qkscope, captures, tmp_path):
+    """They decide r, whatever the median."""
+    done, summary, rows = compare(qkscope, captures, tmp_path / "out", "long", "tail")
+    assert summary["lengths_a"]["text_tokens"] == summary["lengths_b"]["text_tokens"] == 90
+    assert summary["unlike_lengths"] is True and summary["tested"] == 0 and {r["p"] for r in rows} == {None}
+    assert "a: of-long (93 tokens)\nb: of-tail (300 tokens)\n" in done.out and re.search(r"mean over heads +a \(93\) +b \(300\) ", done.out)
+
+
 def test_results_know_their_lengths(qkscope, captures, tmp_path):
     """Also those that have no categories, and those of a study."""
     for name in ("short", "long"):
@@ -79,7 +87,7 @@ def test_study_of_unlike_lengths(qkscope, captures, tmp_path):
     out = tmp_path / "out"
     qkscope("report", out, "--no-points", "--alone", expect=0)
     page = (out / "report.html").read_text()
-    assert "texts of 40 to 99 tokens" in page and "unlike among models" in page
+    assert "texts of 40 to 93 tokens" in page and "unlike among models" in page
     assert page.count("Texts of the models have different lengths") == page.count('class="finding"') > 0
     said = qkscope("compare", f"{out}:short", f"{out}:long", "-o", tmp_path / "two", "--no-html", expect=0).out
     assert "a: short (40 tokens)\nb: long (90 tokens)\n" in said
