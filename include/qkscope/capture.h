@@ -129,6 +129,7 @@ typedef struct qk_capture_info {
     const char *fingerprint;    /* of what decided its bytes: model, texts, settings */
     char model_fingerprint[17]; /* of the model, where this library ran it; else "" */
     char texts[33];             /* a hash of all texts; "": not told */
+    char sampler[16];           /* which positions were kept, by its name; "": not told */
     int q_per_kv_group;
     int num_layers; /* of the model */
     bool complete;

@@ -186,6 +186,17 @@ static json_t *describe_buckets(const qk__run *run)
                      (json_int_t)b->last, "width", qk__json_number(qk__buckets_width(b)));
 }
 
+/* What of the capture decides numbers: compare and study warn where it differs. null: not told. */
+static json_t *describe_capture(const qk__run *run, json_t *root)
+{
+    static const char *const STAGES[] = {
+        [QK_STAGE_PRE_ROPE] = "pre-rope", [QK_STAGE_POST_ROPE] = "post-rope"};
+    const qk_capture_info *info = qk_capture_get_info(run->capture);
+    root = qk__json_set(root, "stage", qk__json_text_or_null(STAGES[info->stage]));
+    return qk__json_set(root, "sampler",
+                        qk__json_text_or_null(*info->sampler ? info->sampler : NULL));
+}
+
 /* When and where: what a reader of the report asks first. */
 static json_t *describe_occasion(json_t *root)
 {
@@ -216,6 +227,7 @@ json_t *qk__describe_run(const qk__run *run)
         "capture_json", qk__describe_capture_json(run), "inputs", list_inputs(run));
     root = qk__json_set(describe_occasion(root), "warnings", json_incref(run->warnings));
     root = qk__json_set(root, "lengths", qk__lengths_to_json(&results->lengths));
+    root = describe_capture(run, root);
     const qk__run *before = run->before_rope;
     if (run->states.count > 0)
         root = qk__json_set(root, "kept", qk__states_describe(run));

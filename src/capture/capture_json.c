@@ -247,6 +247,8 @@ static void read_run(qk_capture_info *info, const qk__node *root)
     qk__node texts = qk__node_member(&run, "texts");
     snprintf(info->texts, sizeof info->texts, "%s", text_of(&texts, "xxh3_128"));
     qk__node sink = qk__node_member(&run, "sink");
+    qk__node sampler = qk__node_member(&sink, "sampler");
+    snprintf(info->sampler, sizeof info->sampler, "%s", text_of(&sampler, "type"));
     const int64_t q = count_of(&sink, "q_heads"), k = count_of(&sink, "k_heads");
     info->num_q_heads = q > 0 && q <= QK_MAX_HEAD_NUMBER ? (int)q : 0;
     info->num_k_heads = k > 0 && k <= QK_MAX_HEAD_NUMBER ? (int)k : 0;

@@ -12,6 +12,7 @@
 #include "compare/compare.h"
 #include "figure/figure_note.h"
 #include "schema/schema.h"
+#include "tables/run_differences.h"
 #include "tables/tables.h"
 #include "tables/text_lengths.h"
 
@@ -290,6 +291,54 @@ static void warn_of_widths(qk__comparing *c)
             json_number_value(a), json_number_value(b));
 }
 
+/* The manifest of the runs that made a side's numbers: of a study, that of the model in its folder. */
+static qk_status read_runs(const qk__opened *side, const char *name, qk__manifest *runs,
+                           qk_error *err)
+{
+    size_t i;
+    const json_t *model;
+    *runs = (qk__manifest){0};
+    json_array_foreach(json_object_get(side->manifest.root, "models"), i, model)
+    {
+        const char *folder = qk__json_string(model, "folder");
+        if (strcmp(qk__json_string(model, "model"), side->model) != 0 || !*folder)
+            continue;
+        const bool is_root = is_results(name);
+        const size_t length = is_root ? strlen(name) : (size_t)(strrchr(name, ':') - name);
+        char *path = qk__format("%.*s/%s", (int)length, name, folder);
+        qk_status status = path ? qk__manifest_read(runs, path, err) : qk__nomem(err);
+        free(path);
+        return status;
+    }
+    return QK_OK;
+}
+
+/* Differences of settings would be taken for those of models. */
+static qk_status warn_of_settings(qk__comparing *c, qk_error *err)
+{
+    static const char *const SIDES[] = {"a", "b"};
+    const char *names[] = {c->settings->a, c->settings->b};
+    qk__manifest models[2] = {{0}, {0}};
+    const qk__manifest *of[2];
+    char *text = NULL;
+    qk_status status = QK_OK;
+    for (int s = 0; s < 2 && status == QK_OK; s++) {
+        const bool is_study = c->sides[s].manifest.is_study;
+        of[s] = is_study ? &models[s] : &c->sides[s].manifest;
+        if (is_study)
+            status = read_runs(&c->sides[s], names[s], &models[s], err);
+    }
+    if (status == QK_OK)
+        status = qk__runs_differ(of, SIDES, &text, err);
+    if (text)
+        qk__compare_warn(
+            c, "a and b were computed differently, and differences are of that, too: %s", text);
+    free(text);
+    for (int s = 0; s < 2; s++)
+        qk__manifest_free(&models[s]);
+    return status;
+}
+
 /* Zeros everywhere would be taken for a finding. */
 static qk_status warn_of_same(qk__comparing *c, qk_error *err)
 {
@@ -378,6 +427,7 @@ qk_status qk__open_sides(qk__comparing *c, qk_error *err)
     }
     QK_TRY(warn_of_same(c, err));
     warn_of_widths(c);
+    QK_TRY(warn_of_settings(c, err));
     QK_TRY(name_sides(c, err));
     return tell_lengths(c, err);
 }

@@ -262,6 +262,7 @@ static qk_status do_models(qk__study_work *work, qk_error *err)
         QK_TRY(do_model(work, i, err));
         work->num_done++;
     }
+    QK_TRY(qk__study_warn_of_unlike(work, err));
     return qk__study_warn_of_related(work, err);
 }
 

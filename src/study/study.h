@@ -145,6 +145,11 @@ size_t qk__study_twin(const qk__study_work *work, size_t i);
 /* After all models: warns once of each that has the weights of another, and once of those of one shape. */
 QK_MUST_CHECK qk_status qk__study_warn_of_related(qk__study_work *work, qk_error *err);
 
+/* ---- models that are not alike (unlike_models.c) ---------------------------------------- */
+
+/* After all models: warns of texts of different lengths, and of models that were computed otherwise than the first. */
+QK_MUST_CHECK qk_status qk__study_warn_of_unlike(const qk__study_work *work, qk_error *err);
+
 /* ---- captures on the Hub (study_fetch.c) ------------------------------------------------ */
 
 /* Begins to fetch what model i needs, in a thread; costs nothing if it needs nothing. */

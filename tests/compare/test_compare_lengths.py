@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """One model, the same texts, cut at two lengths: most numbers differ, and that is no change of the model."""
 import csv
+import json
 import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -67,6 +69,46 @@ def test_the_longest_texts_count(qkscope, captures, tmp_path):
     assert "a: of-long (93 tokens)\nb: of-tail (300 tokens)\n" in done.out and re.search(r"mean over heads +a \(93\) +b \(300\) ", done.out)
 
 
+def staged(capture, target, stage, sampler):
+    shutil.copytree(capture, target)
+    (target / "capture.json").write_text(json.dumps({"stage": stage, "run": {"sink": {"sampler": {"type": sampler}}}}))
+    return target
+
+
+def warnings_of_settings(summary):
+    return [w.split("too: ")[1] for w in summary["warnings"] if "computed differently" in w]
+
+
+def test_settings_that_decide_numbers_are_named(qkscope, captures, tmp_path):
+    """Of tables in both; those of draws and intervals are not among them."""
+    def against(folder, *options):
+        qkscope("analyze", captures / "long", "-o", captures / f"of-{folder}", "--ci", 95, *options, expect=0)
+        return warnings_of_settings(compare(qkscope, captures, tmp_path / folder, "long", folder)[1])
+
+    assert against("seed", "--seed", 7, "--lda", "--heads", "0:0,0:1") == []
+    assert against("told", "--from-position", 1, "--taxonomy-high", 0.6, "--b-axis", "centroid", "--max-distance", 8) == [
+        "from_position (0 in a, 1 in b), taxonomy_high (0.7 in a, 0.6 in b), b_axis (pairs in a, centroid in b), "
+        "max_distance (not given in a, 8 in b)"]
+
+
+def test_stage_and_sampler_are_named(qkscope, captures, tmp_path):
+    """By compare, also of models of a study, and by the study."""
+    sides = {"pre": ("pre-rope", "all"), "post": ("post-rope", "uniform"), "log": ("post-rope", "log_uniform")}
+    for name, facts in sides.items():
+        staged(captures / "near", tmp_path / name, *facts)
+    (tmp_path / "study.yaml").write_text("analyses: [pca]\nmodels:\n" + "".join(
+        f"  - {{name: {name}, source: {tmp_path / name}}}\n" for name in sides))
+    out = tmp_path / "out"
+    done = qkscope("study", tmp_path / "study.yaml", "-o", out, "--no-figures", expect=0)
+    ropes = "; numbers before and after RoPE differ by what RoPE does, whatever the models"
+    assert ("2 models were computed otherwise than pre, and differences are of that, too: stage (pre-rope in pre, post-rope in "
+            f"post){ropes}") in done.err and "tokens" not in done.err
+    for a, b, said in (("pre", "post", f"stage (pre-rope in a, post-rope in b){ropes}"),
+                       ("post", "log", "sampler (uniform in a, log_uniform in b)")):
+        qkscope("compare", f"{out}:{a}", f"{out}:{b}", "-o", tmp_path / b / "changes", "--no-html", expect=0)
+        assert warnings_of_settings(read_json(tmp_path / b / "changes" / "compare_summary.json")) == [said]
+
+
 def test_results_know_their_lengths(qkscope, captures, tmp_path):
     """Also those that have no categories, and those of a study."""
     for name in ("short", "long"):
@@ -80,7 +122,9 @@ def test_study_of_unlike_lengths(qkscope, captures, tmp_path):
     (tmp_path / "study.yaml").write_text("analyses: [pca]\npca: {lda: false}\nmodels:\n" + "".join(
         f"  - {{name: {name}, source: {captures / name}}}\n" for name in ("short", "near", "long")))
     for _ in range(2):
-        said = qkscope("study", tmp_path / "study.yaml", "-o", tmp_path / "out", "--no-figures", expect=0).out
+        done = qkscope("study", tmp_path / "study.yaml", "-o", tmp_path / "out", "--no-figures", expect=0)
+        said = done.out
+        assert done.err.count("short is of texts of 40 tokens") == 1 and "near is of texts of 85 tokens" in done.err
         with open(tmp_path / "out" / "models.csv", newline="") as file:
             assert [float(row["text_tokens"]) for row in csv.DictReader(file)] == [40, 85, 90]
         assert re.search(r"texts +tokens +uncertain\n", said) and re.search(r"^short .* 40 +\S+$", said, re.M)
