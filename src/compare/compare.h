@@ -67,6 +67,8 @@ double qk__side_level(const qk__opened *side, const char *table);
 
 /* ---- differences (differences.c, difference_means.c) -------------------------------------------- */
 
+/* Numbers that have the sign of PC0, as SQL. */
+#define QK__SIGNED_ON_PC0 "'r_q', 'r_k', 'mu_q', 'mu_k', 'alpha', 'beta'"
 /* Fills `compare`, with temp.pairs: a row for each head that both have, with their head_ids, whether the sign of PC0
  * is open, and whether PC0 and PC1 have nearly the same variance in a or b. QK_ERR_INCONSISTENT: no head is in both,
  * or shared heads have different key heads. */

@@ -281,7 +281,8 @@ static void warn_of_open_signs(qk__comparing *c, int64_t open, const char *names
     if (open > 0)
         qk__compare_warn(c,
                          "r_k of %lld head%s changes sign (%s%s): tables do not hold the axes, "
-                         "so this may be the convention of PC0 alone",
+                         "so this may be the convention of PC0 alone, and differences of r_q "
+                         "and r_k there are not tested, nor part of means",
                          (long long)open, open == 1 ? "" : "s", names,
                          open > MAX_NAMED ? ", ..." : "");
 }

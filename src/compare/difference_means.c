@@ -7,17 +7,23 @@
 #include "base/number.h"
 #include "compare/compare.h"
 
+/* Without numbers whose sign is open: with the other sign the difference would be another. */
+static const char TOLD[] =
+    "CREATE TEMP VIEW told AS SELECT c.* FROM compare c JOIN temp.pairs p ON p.layer = c.layer "
+    "AND p.q_head = c.q_head WHERE c.difference IS NOT NULL AND NOT (p.open AND c.metric IN "
+    "(" QK__SIGNED_ON_PC0 "))";
+
 /* The query heads of a key head are not independent: so temp.groups has a row for each key head, with the mean of its
  * query heads. */
 static const char GROUPS[] =
-    "CREATE TABLE temp.groups AS SELECT metric, layer, avg(difference) AS difference FROM compare "
-    "WHERE difference IS NOT NULL GROUP BY metric, layer, k_head ORDER BY metric, layer, k_head";
+    "CREATE TABLE temp.groups AS SELECT metric, layer, avg(difference) AS difference FROM temp.told "
+    "GROUP BY metric, layer, k_head ORDER BY metric, layer, k_head";
 
 /* spread: standard deviation about the common mean of a and b. */
 static const char METRICS[] =
     "CREATE TABLE temp.metrics AS WITH "
     "listed(metric, place) AS (VALUES %s), "
-    "both AS (SELECT * FROM compare WHERE difference IS NOT NULL), "
+    "both AS (SELECT * FROM temp.told), "
     "means AS (SELECT metric, count(*) AS heads, avg(a) AS mean_a, avg(b) AS mean_b, "
     "count(p) AS tested, sum(coalesce(p_corrected < %g, 0)) AS supported FROM both "
     "GROUP BY metric), "
@@ -34,14 +40,12 @@ static const char SIZES[] =
     "WHERE difference IS NOT NULL";
 
 /* The largest change of each head. A change that the choice of texts explains is no news, however large: supported
- * changes come first. A sign that is open does not count. */
+ * changes come first. */
 static const char TOP[] =
     "CREATE TABLE temp.top AS SELECT * FROM (SELECT c.layer, c.q_head, c.metric, "
     "c.difference, c.size, c.p_corrected, row_number() OVER (PARTITION BY c.layer, c.q_head "
     "ORDER BY coalesce(c.p_corrected < %g, 0) DESC, abs(c.size) DESC, m.place) AS rank "
-    "FROM compare c JOIN temp.metrics m ON m.metric = c.metric "
-    "JOIN temp.pairs p ON p.layer = c.layer AND p.q_head = c.q_head WHERE c.size <> 0 "
-    "AND NOT (p.open AND c.metric IN ('r_q', 'r_k', 'mu_q', 'mu_k', 'alpha', 'beta'))) "
+    "FROM temp.told c JOIN temp.metrics m ON m.metric = c.metric WHERE c.size <> 0) "
     "WHERE rank = 1";
 
 static const char HEADS[] =
@@ -74,6 +78,7 @@ qk_status qk__compare_means(qk__comparing *c, qk_error *err)
 {
     char a[QK_NUMBER_SIZE], b[QK_NUMBER_SIZE];
     QK_TRY(qk__store_own(c->tables, "compare_heads", err));
+    QK_TRY(qk__store_do(c->tables, err, TOLD));
     QK_TRY(qk__store_do(c->tables, err, GROUPS));
     QK_TRY(
         qk__store_do(c->tables, err, METRICS, (const char *)c->metrics.data, QK__CHANGE_LEVEL));

@@ -69,7 +69,7 @@ static qk_status ask_heads(qk__comparing *c, int s, const char *columns, qk_erro
 {
     qk__opened *side = &c->sides[s];
     return qk__store_ask(c->tables, &side->heads, err,
-                         "SELECT p.layer, p.q_head, p.k_head, %s FROM temp.pairs p "
+                         "SELECT p.layer, p.q_head, p.k_head, p.open, %s FROM temp.pairs p "
                          "JOIN \"%w\".head_numbers n ON n.head_id = p.%s_id ORDER BY p.rowid",
                          columns, side->letter, side->letter);
 }
@@ -330,13 +330,22 @@ static void take_interval(const comparison *c, const metric *m, size_t i, change
     x->p = c->of->silent ? NAN : d.p;
 }
 
+static bool has_sign_of_axis(const qk__field *field)
+{
+    char name[80];
+    snprintf(name, sizeof name, "'%.70s'", field->info.name);
+    return strstr(QK__SIGNED_ON_PC0, name) != NULL;
+}
+
+/* Where the sign is open, the difference has no interval and is not tested. */
 static void take_changes(const comparison *c, const metric *m)
 {
-    const bool with_intervals = has_level(c, m->field);
+    const bool with_intervals = has_level(c, m->field), has_sign = has_sign_of_axis(m->field);
+    const int64_t *open = qk_columns_integers(c->of->sides[0].heads, "open");
     for (size_t i = 0; i < c->pairs; i++) {
         double a = number_of(m, 0, VALUE, i), b = number_of(m, 1, VALUE, i);
         m->changes[i] = (change){a, b, b - a, NAN, NAN, NAN, NAN, NAN};
-        if (isfinite(b - a) && with_intervals)
+        if (isfinite(b - a) && with_intervals && !(has_sign && open[i]))
             take_interval(c, m, i, &m->changes[i]);
     }
 }
