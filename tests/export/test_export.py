@@ -172,6 +172,19 @@ def test_moments_give_what_rows_give(qkscope, tmp_path):
             near(tensors(moments)[name], x)
 
 
+@pytest.mark.parametrize("kept, said", [({"type": "uniform"}, None), ({"type": "log_uniform"}, "in: --sampler log_uniform has kept early"),
+                                        ({"type": "all", "max_rows": 9}, "in: --max-rows 9 has kept few positions")])
+@pytest.mark.cases(3)
+def test_positions_that_were_not_kept_evenly_are_told(heads, tmp_path, kept, said):
+    source = write_capture(tmp_path / "in", heads, run={"sink": {"sampler": {"max_rows": 0, **kept}}})
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        qk.export("duo-attention", source, tmp_path / "out")
+    assert [said in str(one.message) for one in seen] == ([True] if said else [])
+    made_from = read_json(tmp_path / "out" / "config.json")["qkscope"]
+    assert (made_from["sampler"], made_from.get("max_rows")) == (kept["type"], kept.get("max_rows"))
+
+
 def test_a_model_has_its_own_rotation(heads, before, tmp_path):
     """By its config.json, which may be alone; it has to have the shape of the capture."""
     told = {"model_type": "llama", "num_hidden_layers": LAYERS, "num_attention_heads": QUERIES, "num_key_value_heads": KEYS,

@@ -11,7 +11,7 @@ from typing import Any
 from .._arrays import need_numpy
 from .._call import ffi, lib, text
 from .._checks import path_of
-from .._run import run
+from .._run import run, warn
 from .._settings import Settings
 from ..captures import Capture, head_name
 from ._files import origin
@@ -36,6 +36,22 @@ def told(value: Any, *names: str, kind: type) -> Any:
     if kind is float and isinstance(value, int):
         value = float(value)
     return value if isinstance(value, kind) else kind()
+
+
+def _sampler(capture_json: Any) -> dict[str, Any]:
+    """Which positions the capture keeps; what is not known, or no limit, is ""."""
+    names = "run", "sink", "sampler"
+    return {"sampler": told(capture_json, *names, "type", kind=str), "max_rows": told(capture_json, *names, "max_rows", kind=int) or ""}
+
+
+def _warn_of_sampler(where: str, kept: dict[str, Any]) -> None:
+    """Where the kept positions are no even choice of all tokens, whose means the files promise."""
+    if kept["sampler"] == "log_uniform":
+        warn(f"{where}: --sampler log_uniform has kept early positions more often, and the file is to be of all tokens alike: capture with "
+             "--sampler uniform or all, or --keep moments")
+    elif kept["max_rows"]:
+        warn(f"{where}: --max-rows {kept['max_rows']} has kept few positions, the same ones in all texts of one length, and the file is to be "
+             "of all tokens alike: capture with --rows in its place")
 
 
 def capture_origin(capture_json: Any, **facts: Any) -> dict[str, Any]:
@@ -65,6 +81,8 @@ class Heads:
         self.count = {"q": made.heads[lib.QK_QUERY], "k": made.heads[lib.QK_KEY]}  # of a layer
         self.texts, self.length, self.first = made.texts, made.length, values.from_position
         self._capture_json, self._capture = read_told(self.where), Capture(self.where)
+        self._kept = _sampler(self._capture_json)
+        _warn_of_sampler(self.where, self._kept)
 
     def told(self, *names: str, kind: type) -> Any:
         return told(self._capture_json, *names, kind=kind)
@@ -73,7 +91,7 @@ class Heads:
         """What a file of these heads says of where its numbers come from."""
         first = self._made.of[lib.QK_QUERY] or self._made.of[lib.QK_KEY]
         return capture_origin(self._capture_json, model=self.model, texts=self.texts, tokens=int(first[0].count),
-                              length=self.length, from_position=self.first)
+                              length=self.length, from_position=self.first, **self._kept)
 
     def rows(self, layer: int, head: int, kind: str) -> Iterator[Any]:
         """Rows of a head, [n, d] in float64, block by block."""
