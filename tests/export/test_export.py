@@ -193,7 +193,8 @@ def test_a_model_has_its_own_rotation(heads, before, tmp_path):
     for name, change in (("model", {}), ("other", {"num_attention_heads": 2 * QUERIES})):
         (tmp_path / name).mkdir()
         (tmp_path / name / "config.json").write_text(json.dumps({**told, **change}))
-    qk.export("duo-attention", before, tmp_path / "out", model=tmp_path / "model", length=30)
+    with pytest.warns(qk.QkscopeWarning, match="other frequencies in layer 0, and .*/model has its own: the file follows .*/model"):
+        qk.export("duo-attention", before, tmp_path / "out", model=tmp_path / "model", length=30)
     frequencies = 50.0 ** (-np.arange(0, DIM, 2) / DIM)
     near(table(tmp_path / "out"), duo_scores(heads, [frequencies] * LAYERS, DIM ** -0.5, length=30), 1e-6)
     with pytest.raises(qk.DataError, match="2 layers of 4 query and 2 key heads of 8 values, and the model has 2 of 8 and 2 of 8"):

@@ -5,7 +5,10 @@ import io
 import json
 import math
 import pickletools
+import re
+import shutil
 import struct
+import warnings
 import zipfile
 from pathlib import Path
 
@@ -136,6 +139,30 @@ def test_frequencies_are_the_models(tmp_path, qkscope):
     assert made_from["model"] == "model" and made_from["texts"] == 1 and made_from["tokens"] == 32
     run = read_json(tmp_path / "in" / "capture.json")["run"]
     assert made_from["model_fingerprint"] == run["model"]["fingerprint"] and made_from["texts_xxh3_128"] == run["texts"]["xxh3_128"]
+
+
+@pytest.mark.test_all
+def test_another_model_or_the_same_texts(tmp_path, qkscope):
+    """Are told, as the shapes are the same; texts of the file are refused."""
+    shutil.copytree(MODEL, tmp_path / "theta")
+    told = read_json(MODEL / "config.json")
+    (tmp_path / "theta" / "config.json").write_text(json.dumps({**told, "rope_theta": 500.0}))
+    texts = TEXT.read_text().splitlines(keepends=True)
+    for name, model, begin, end in (("in", MODEL, 0, 2), ("new", MODEL, 2, 4), ("half", MODEL, 1, 3), ("other", MODEL.parent / "step-100", 2, 4)):
+        (tmp_path / f"{name}.jsonl").write_text("".join(texts[begin:end]))
+        qkscope("capture", "-m", model, "-t", tmp_path / f"{name}.jsonl", "--max-length", 140, "--long", "cut", "--stage", "pre", "--sampler", "all", "-o",
+                tmp_path / name, expect=0)
+    for given, said in (({"model": MODEL}, None), ({"held_out": tmp_path / "new"}, None),
+                        ({"model": tmp_path / "theta"}, "in is of a model with rope.theta 10000, and .*/theta has 500: the file follows"),
+                        ({"model": MODEL.parent / "step-100"}, "in is of step-2004 .fingerprint .*, and .*/step-100 has other weights"),
+                        ({"held_out": tmp_path / "other"}, "other is of step-100 with other weights or settings than step-2004 of")):
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            qk.export("triattention", tmp_path / "in", tmp_path / "out", force=True, **given)
+        assert [bool(re.search(said or "$.", str(one.message))) for one in seen] == ([True] if said else []), seen
+    for name, message in (("in", "in is what the file is made of"), ("half", "1 of its 2 texts is in .*: give held-out rows of other texts")):
+        with pytest.raises(qk.DataError, match=message):
+            qk.export("triattention", tmp_path / "in", tmp_path / "no", held_out=tmp_path / name)
 
 
 @pytest.mark.parametrize("layers, queries", [(101, 1), (1, 101)])

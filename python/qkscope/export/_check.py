@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+from .. import tables
 from .._arrays import need_numpy
 from .._call import DataError
+from .._run import warn
 from .._settings import StrPath
 from ..captures import Capture
+from ._heads import Heads, fingerprint_of
 from ._request import Made, Request
 from ._rotary import Rotary, Rotation, pairs
 
@@ -40,13 +45,39 @@ def _of_rows(queries: Any, keys: Any, mean: Any, frequencies: Any) -> Iterator[f
             yield float(numpy.corrcoef(true[row, :end], predicted[row, :end])[0, 1])
 
 
+def _texts_of(folder: str) -> set[str]:
+    """Checksums of the tokens of texts that are long enough to count."""
+    place = Path(folder) / "examples.csv"
+    table = tables.read_csv(place) if place.exists() else None
+    if table is None or "tokens" not in table or "tokens_xxh3" not in table:
+        return set()
+    told = zip(table.column("tokens"), table.column("tokens_xxh3"), strict=True)
+    return {checksum for count, checksum in told if checksum and count.isdigit() and int(count) > FIRST_ROW}
+
+
+def _check_held_out(heads: Heads, capture: Capture) -> None:
+    """The file's own texts would make it look too good; rows of another model say nothing of it."""
+    if capture.info.stage != "pre":
+        raise DataError(f"{capture.path}: held-out rows have to be from before RoPE: capture with --stage pre --sampler all")
+    own, held_out = heads.fingerprint, fingerprint_of(capture)
+    if own and held_out and own != held_out:
+        warn(f"{capture.path} is of {capture.info.model or 'a model'} with other weights or settings than {heads.model or 'the model'} of "
+             f"{heads.where} has, as the same model in another format does: is it the same?")
+    held_out_texts = _texts_of(capture.path)
+    shared = len(held_out_texts & _texts_of(heads.where))
+    if os.path.samefile(capture.path, heads.where):
+        raise DataError(f"{capture.path} is what the file is made of: give held-out rows of other texts")
+    if shared:
+        raise DataError(f"{capture.path}: {shared} of its {len(held_out_texts)} texts {'is' if shared == 1 else 'are'} in {heads.where}, too: "
+                        "give held-out rows of other texts")
+
+
 def correlations(of: Rotary, held_out: StrPath) -> Any:
     """[layers, query heads] of a capture of rows before RoPE: of each head the mean over rows of the correlation of scores with
     those of the mean query in place of the query; NaN: nothing varies. Layers without RoPE are NaN, too."""
     numpy = need_numpy()
     capture, heads = Capture(held_out), of.heads
-    if capture.info.stage != "pre":
-        raise DataError(f"{capture.path}: held-out rows have to be from before RoPE: capture with --stage pre --sampler all")
+    _check_held_out(heads, capture)
     found = numpy.full((heads.layers, heads.count["q"]), numpy.nan)
     for layer, one in enumerate(of.layers):
         frequencies = numpy.array(one.rotation.frequencies)

@@ -60,6 +60,11 @@ def capture_origin(capture_json: Any, **facts: Any) -> dict[str, Any]:
     return origin(**facts, **run, capture=told(capture_json, "fingerprint", kind=str))
 
 
+def fingerprint_of(capture: Capture) -> str:
+    """Of the model, where this library ran it; else ""."""
+    return text(lib.qk_capture_get_info(capture._capture).model_fingerprint) or ""
+
+
 class Heads:
     """All heads of all layers; what the library refuses (a head that is not there, the other side of RoPE) is raised."""
 
@@ -81,6 +86,7 @@ class Heads:
         self.count = {"q": made.heads[lib.QK_QUERY], "k": made.heads[lib.QK_KEY]}  # of a layer
         self.texts, self.length, self.first = made.texts, made.length, values.from_position
         self._capture_json, self._capture = read_told(self.where), Capture(self.where)
+        self.fingerprint = fingerprint_of(self._capture)
         self._kept = _sampler(self._capture_json)
         _warn_of_sampler(self.where, self._kept)
 

@@ -2,11 +2,14 @@
 """Heads as RoPE sees them: vectors before it as complex numbers, one for each pair of dimensions that turns; and how they turn."""
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from .._arrays import need_numpy
-from .._call import DataError, NotFoundError, call, ffi, lib, text
+from .._call import DataError, Error, NotFoundError, call, ffi, lib, text
 from .._checks import path_of
+from .._run import warn
 from .._settings import StrPath
 from ._heads import Heads
 from ._request import Request
@@ -53,16 +56,25 @@ def _of_capture(heads: Heads) -> Rope:
                 heads.told("rope", "theta", kind=float), heads.told("rope", "theta_sliding", kind=float), layers)
 
 
-def model_rope(model: StrPath, where: str, *shape: int) -> Rope:
-    """By its config.json; weights need not be there. shape: layers, query heads and key heads of a layer, values of a head, of
-    `where`, which the model has to have; 0: not known."""
+@contextlib.contextmanager
+def _facts(model: StrPath, open_model: Any) -> Iterator[Any]:
+    """By qk_model_open or qk_model_open_shape, while the model is open."""
     hub, place, made = ffi.new("qk_hub_wanted *"), ffi.new("qk_hub_place *"), ffi.new("qk_model **")
     name = ffi.new("char[]", path_of(model, "model"))
     hub.name, hub.part, hub.as_it_is = name, lib.QK_HUB_MODEL, True
     call(lib.qk_hub_get, hub, place)
     try:
-        call(lib.qk_model_open_shape, made, place.path, ffi.NULL)
-        f = lib.qk_model_get_facts(made[0])
+        call(open_model, made, place.path, ffi.NULL)
+        yield lib.qk_model_get_facts(made[0])
+    finally:
+        lib.qk_model_close(made)
+        lib.free(place.path)
+
+
+def model_rope(model: StrPath, where: str, *shape: int) -> Rope:
+    """By its config.json; weights need not be there. shape: layers, query heads and key heads of a layer, values of a head, of
+    `where`, which the model has to have; 0: not known."""
+    with _facts(model, lib.qk_model_open_shape) as f:
         has = (f.num_layers, f.num_q_heads, f.num_k_heads, f.head_dim)
         wanted = tuple(a or b for a, b in zip(shape, has, strict=True))
         if has != wanted:
@@ -71,16 +83,47 @@ def model_rope(model: StrPath, where: str, *shape: int) -> Rope:
         return Rope(text(f.architecture) or "", text(f.rope_type) or "", f.rope_theta, f.rope_theta_sliding,
                     [Rotation(_values(one.frequencies, one.num_frequencies), bool(f.rope_interleaved), one.attention_factor,
                               f.attention_scale, one.window) for one in (f.layers[i] for i in range(f.num_layers))])
-    finally:
-        lib.qk_model_close(made)
-        lib.free(place.path)
+
+
+def _fingerprint(model: StrPath) -> str:
+    """"": its weights are not there, or are none that this library reads."""
+    try:
+        with _facts(model, lib.qk_model_open) as f:
+            return f"{f.fingerprint:016x}"
+    except Error:
+        return ""
+
+
+def _difference(a: Rope, b: Rope) -> tuple[str, str] | None:
+    """What a and b have in the first place where both tell of something else."""
+    for what, one, other in (("model_type", a.architecture, b.architecture), ("RoPE of type", a.type, b.type),
+                             ("rope.theta", f"{a.theta:g}", f"{b.theta:g}"), ("rope.theta_sliding", f"{a.theta_sliding:g}", f"{b.theta_sliding:g}")):
+        if one != other and not {one, other} & {"", "0"}:
+            return f"{what} {one}", other
+    for layer, (x, y) in enumerate(zip(a.layers, b.layers, strict=True)):
+        if x.frequencies and x.interleaved != y.interleaved:
+            return ("interleaved pairs", "pairs of halves") if x.interleaved else ("pairs of halves", "interleaved pairs")
+        if x.frequencies and (len(x.frequencies) != len(y.frequencies)
+                              or not need_numpy().allclose(x.frequencies, y.frequencies, rtol=1e-5, atol=0)):
+            return f"other frequencies in layer {layer}", "its own"
+    return None
+
+
+def other_model(heads: Heads, model: StrPath) -> Rope:
+    """That of a model given beside a capture. What differs is told: heads of one model with RoPE of another look right."""
+    found = model_rope(model, heads.where, heads.layers, heads.count["q"], heads.count["k"], heads.dim)
+    if difference := _difference(_of_capture(heads), found):
+        warn(f"{heads.where} is of a model with {difference[0]}, and {model} has {difference[1]}: the file follows {model}")
+    elif heads.fingerprint and (own := _fingerprint(model)) not in ("", heads.fingerprint):
+        warn(f"{heads.where} is of {heads.model or 'a model'} (fingerprint {heads.fingerprint}), and {model} has other weights or settings "
+             f"({own}), as the same model in another format does: is it the same?")
+    return found
 
 
 def rope_of(request: Request, heads: Heads, factor: bool) -> Rope:
     """As capture.json tells it, or as the model does that is given. factor: what RoPE multiplies by has to be told, too."""
     of_capture = _of_capture(heads)
-    found = of_capture if request.model is None else model_rope(request.model, heads.where, heads.layers, heads.count["q"],
-                                                                heads.count["k"], heads.dim)
+    found = of_capture if request.model is None else other_model(heads, request.model)
     if request.model is None and not any(one.frequencies for one in found.layers):
         raise NotFoundError(f"{heads.where}: capture.json has no rope.frequencies, by which the model turns these vectors: "
                             "give --model MODEL")

@@ -11,7 +11,7 @@ from .._call import DataError, NotFoundError
 from ._files import float32
 from ._heads import Heads
 from ._request import Made, Request
-from ._rotary import model_rope
+from ._rotary import other_model
 
 ABOUT = "mean keys (GGUF), for PrismML's llama.cpp (--kv-mean-center); of a capture after RoPE"
 MEANS = "key-means.gguf"
@@ -85,8 +85,7 @@ def make(request: Request) -> Made:
     heads = Heads(request, "post", "k", groups=True)
     architecture = heads.told("run", "model", "architecture", kind=str)
     if request.model is not None:
-        architecture = model_rope(request.model, heads.where, heads.layers, heads.count["q"], heads.count["k"],
-                                  heads.dim).architecture
+        architecture = other_model(heads, request.model).architecture
     means = _in_order(heads.means("k"), architecture, heads.where)
     if request.k_rot:
         means = _turned(means, heads.where)
