@@ -13,6 +13,7 @@ from safetensors.numpy import load_file
 
 qk = pytest.importorskip("qkscope", reason="the Python package is not in this build")
 
+from qkscope.export import q_filters as q_filters_module  # noqa: E402
 from qkscope.export.cli import main  # noqa: E402
 
 MODEL = ROOT / "examples" / "kjv-tiny" / "step-2004"
@@ -281,6 +282,21 @@ def test_files_that_are_there_are_replaced_by_force_alone(before, tmp_path):
     assert (tmp_path / "theirs").read_text() == "theirs" and not (folder / "config.json").is_symlink()
     with pytest.raises(qk.InputOutputError):
         qk.export("kvpress-stats", before, tmp_path / "theirs" / "below")
+
+
+def test_of_two_exports_at_once_one_is_refused(before, after, tmp_path, monkeypatch):
+    """The second, whose first file has a place when the other's is there: nothing of it stays."""
+    make = q_filters_module.make
+
+    def slow(request):
+        made = make(request)
+        qk.export("duo-attention", before, request.output)
+        return made
+    monkeypatch.setattr(q_filters_module, "make", slow)
+    with pytest.raises(qk.ExistsError, match="out/config.json: is there already"):
+        qk.export("q-filters", after, tmp_path / "out")
+    assert set(listing(tmp_path / "out")) == {"full_attention_heads.tsv", "config.json"}
+    assert "sink_size" in read_json(tmp_path / "out" / "config.json")
 
 
 def test_keywords_of_other_formats_are_told(before, tmp_path):

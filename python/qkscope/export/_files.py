@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -59,16 +60,38 @@ def number(value: float) -> str:
 
 # ---- places -------------------------------------------------------------------------------
 
+def _refuse(place: Path) -> ExistsError:
+    error = ExistsError(f"{place}: is there already: give another folder, or --force to replace it")
+    error.status = "QK_ERR_EXISTS"
+    return error
+
+
 def check_place(folder: Path, names: tuple[str, ...], force: bool) -> None:
     """config.json and model.safetensors may be those of a model."""
     for name in names:
         if not force and os.path.lexists(folder / name):
-            error = ExistsError(f"{folder / name}: is there already: give another folder, or --force to replace it")
-            error.status = "QK_ERR_EXISTS"
-            raise error
+            raise _refuse(folder / name)
 
 
-def _write(folder: Path, files: dict[str, list[Any]]) -> None:
+def _link(beside: Path, folder: Path, names: Iterable[str]) -> None:
+    """Where another program has made a file since they were looked for, none of these stays."""
+    made: list[Path] = []
+    try:
+        for name in names:
+            try:
+                os.link(beside / name, folder / name)
+            except FileExistsError:
+                raise _refuse(folder / name) from None
+            except OSError:  # there are file systems without links
+                os.replace(beside / name, folder / name)
+            made.append(folder / name)
+    except BaseException:
+        for place in made:
+            place.unlink(missing_ok=True)
+        raise
+
+
+def _write(folder: Path, files: dict[str, list[Any]], force: bool) -> None:
     """Beside their places first: a link that stands in one is replaced, not followed."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".qkscope-", dir=folder) as beside:
@@ -77,8 +100,11 @@ def _write(folder: Path, files: dict[str, list[Any]]) -> None:
                 file.writelines(pieces)
                 file.flush()
                 os.fsync(file.fileno())
-        for name in files:
-            os.replace(Path(beside) / name, folder / name)
+        if not force:
+            _link(Path(beside), folder, files)
+        else:
+            for name in files:
+                os.replace(Path(beside) / name, folder / name)
 
 
 def install(format: str, writer: Any, request: Request, force: bool) -> Export:
@@ -89,7 +115,7 @@ def install(format: str, writer: Any, request: Request, force: bool) -> Export:
     new = not request.output.exists()
     try:
         with files_of(request.output, "give another folder"):
-            _write(request.output, made.files)
+            _write(request.output, made.files, force)
     except BaseException:
         if new:
             with contextlib.suppress(OSError):
