@@ -76,9 +76,10 @@ typedef struct qk_report_settings {
     /* Names of the figures to draw; others stay as they are, and there is no page. For figures of each model,
      * the name without the model means all of them. */
     const char *const *names;
-    size_t num_names;   /* 0 = all figures */
-    bool list;          /* draw nothing: the outcome has the names */
-    bool force;         /* also draw tables that differ from manifest.json, with a warning */
+    size_t num_names; /* 0 = all figures */
+    bool list;        /* draw nothing: the outcome has the names */
+    /* also draw tables that differ from manifest.json, with a warning; replace a report.html of another program */
+    bool force;
     qk_context context; /* progress: "figures", one drawn by each thread; no notices */
 } qk_report_settings;
 

@@ -3,6 +3,7 @@
 #include "report/page.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,6 +20,31 @@ void qk__page_nomem(qk__page *page)
 {
     if (page->status == QK_OK)
         page->status = qk__nomem(&page->err);
+}
+
+#define GENERATOR "qkscope"
+
+static bool is_ours(const char *path)
+{
+    char begin[4096];
+    FILE *file = fopen(path, "rbe");
+    if (!file)
+        return false;
+    begin[fread(begin, 1, sizeof begin - 1, file)] = '\0';
+    fclose(file);
+    return strstr(begin, "<meta name=\"generator\" content=\"" GENERATOR "\">") != NULL;
+}
+
+qk_status qk__page_check_place(const char *folder, const char *name, qk_error *err)
+{
+    qk__path page;
+    QK_TRY(qk__path_in(&page, folder, name, err));
+    return !qk__is_there(page.text) || is_ours(page.text)
+               ? QK_OK
+               : qk__fail(err, QK_ERR_EXISTS,
+                          "%s: is there and is no page of qkscope; choose another folder, or "
+                          "--force to replace it",
+                          page.text);
 }
 
 qk_status qk__page_write(qk__page *page, const char *path, qk__outfile **file, qk_error *err)
@@ -350,7 +376,7 @@ void qk__page_begin(qk__page *page)
         scripts.text);
     qk__open(page, "meta[name=viewport][content=width=device-width, initial-scale=1]");
     qk__open(page, "meta[name=color-scheme][content=light dark]");
-    qk__open(page, "meta[name=generator][content=qkscope]");
+    qk__open(page, "meta[name=generator][content=" GENERATOR "]");
     qk__open(page, "link[rel=icon][href=data:,]");
     qk__open(page, "style");
     qk__page_asset(page, &qk__asset_style);

@@ -32,6 +32,10 @@ typedef struct qk__page {
     char open[QK__MOST_OPEN][QK__ELEMENT_NAME];
 } qk__page;
 
+/* QK_ERR_EXISTS: another program's file is there; a page of this one says in its head what made it. */
+QK_MUST_CHECK qk_status qk__page_check_place(const char *folder, const char *name,
+                                             qk_error *err);
+
 /* Writes a file that is finished but not committed. An element that is still open is an error. */
 QK_MUST_CHECK qk_status qk__page_write(qk__page *page, const char *path, qk__outfile **file,
                                        qk_error *err);

@@ -28,8 +28,6 @@
 #include "settings/head_set.h"
 #include "settings/settings.h"
 
-#define PAGE_NAME "report.html"
-
 #define AT(member) QK_SETTING_AT(qk_report_settings, member)
 
 static const qk_setting ROWS[] = {
@@ -52,7 +50,7 @@ static const qk_setting ROWS[] = {
     {"list", QK_SETTING_FLAG, AT(list), .help = "draw nothing; list the names of the figures",
      .section = "Figures"},
     {"force", QK_SETTING_FLAG, AT(force),
-     .help = "also draw tables that differ from manifest.json, with a warning",
+     .help = "draw changed tables, with a warning; replace another program's report.html",
      .section = "Output"},
     {"title", QK_SETTING_TEXT, AT(title), .value = "TEXT", .help = "title of the page",
      .unset = "of the study", .section = "Page", .traits = QK_SETTING_UTF8},
@@ -118,7 +116,7 @@ static qk_status write_report_page(qk__report *report, qk_report_outcome *outcom
 {
     qk__page page = {.status = QK_OK};
     qk_status status = compose_page(report, &page, err);
-    if (status == QK_OK && !(outcome->html = qk__path_join(report->folder, PAGE_NAME)))
+    if (status == QK_OK && !(outcome->html = qk__path_join(report->folder, QK__PAGE_NAME)))
         status = qk__nomem(err);
     if (status == QK_OK)
         status = qk__page_write(&page, outcome->html, file, err);
@@ -135,7 +133,7 @@ static qk_status write_report_page(qk__report *report, qk_report_outcome *outcom
 static qk_status install_report(const qk__report *report, qk__outfile **page, qk_error *err)
 {
     if (*page)
-        QK_TRY(qk__remove_file(report->folder, PAGE_NAME, err));
+        QK_TRY(qk__remove_file(report->folder, QK__PAGE_NAME, err));
     if (!report->settings->alone)
         QK_TRY(qk__install_figures(report->drawn, report->settings->num_names == 0,
                                    report->staging, report->figures, err));
@@ -475,6 +473,8 @@ qk_status qk_report_write(const qk_report_settings *settings, qk_report_outcome 
     qk_status status = qk__place_watch(&results, settings->results, &output, err);
     if (status == QK_OK)
         status = check_results(settings, err);
+    if (status == QK_OK && has_page(settings) && !settings->list && !settings->force)
+        status = qk__page_check_place(folder, QK__PAGE_NAME, err);
     if (status == QK_OK)
         status = qk__place_sweep(folder, err);
     if (status == QK_OK)

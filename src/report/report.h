@@ -5,6 +5,8 @@
 
 #include <qkscope/report.h>
 
+#define QK__PAGE_NAME "report.html"
+
 /* qk_report_write in a folder that the caller holds; the folder may be incomplete still. */
 QK_MUST_CHECK qk_status qk__report_make(const qk_report_settings *settings,
                                         qk_report_outcome **outcome, qk_error *err);

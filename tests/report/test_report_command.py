@@ -39,6 +39,20 @@ def test_what_it_says(qkscope, results, tmp_path):
     assert qkscope("report", results, "-o", out, "--quiet", expect=0).out == ""
 
 
+def test_a_page_of_something_else_stays(qkscope, results, tmp_path):
+    """Unless --force is given; its own earlier page is replaced, as above."""
+    page = tmp_path / "out" / "report.html"
+    page.parent.mkdir()
+    page.write_text("mine")
+    done = qkscope("report", results, "-o", page.parent, expect=1)
+    assert "report.html: is there and is no page of qkscope; choose another folder, or --force" in done.err
+    assert [file.name for file in page.parent.iterdir()] == ["report.html"] and page.read_text() == "mine"
+    qkscope("report", results, "-o", page.parent, "--no-html", expect=0)
+    assert page.read_text() == "mine"
+    qkscope("report", results, "-o", page.parent, "--force", expect=0)
+    assert "qkscope" in page.read_text(encoding="utf-8")
+
+
 def test_figures_alone(qkscope, results):
     qkscope("report", results, "--no-html", expect=0)
     assert not (results / "report.html").exists()
