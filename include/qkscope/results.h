@@ -173,7 +173,10 @@ typedef struct qk_head_query {
 /* One of two folders; "" where it does not say. */
 typedef struct qk_head_side {
     char model[128], capture[512];
-    size_t alone;                  /* heads that the other folder lacks */
+    size_t alone; /* heads that the other folder lacks */
+    /* heads that an analysis has no numbers of, by manifest.json; of a study 0 */
+    size_t failed;
+    char first_failed[QK_HEAD_NAME_SIZE];
     char lengths[QK_LENGTHS_SIZE]; /* of the texts, in words */
     char ablation
         [QK_LENGTHS_SIZE]; /* of an ablation's texts, where they differ and its columns are listed */
@@ -183,7 +186,8 @@ enum { QK_EMPTY_SIZE = 200 };
 typedef struct qk_head_totals {
     size_t heads;              /* before any was left out */
     char empty[QK_EMPTY_SIZE]; /* listed columns that no head has, with commas between */
-    qk_head_side sides[2];     /* with another folder; else only lengths of the first are set */
+    /* with another folder; else only lengths and failed heads of the first are set */
+    qk_head_side sides[2];
 } qk_head_totals;
 
 /* A row for each head, with the names of the columns of the tables (heads.csv, qk.csv on PC0, rotated.csv,

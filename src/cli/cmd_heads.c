@@ -149,6 +149,19 @@ static int print_list(const printed *p)
     return EXIT_CODE_OK;
 }
 
+/* They are in no row. */
+static void tell_failed(const printed *p)
+{
+    const qk_head_query *query = &p->request->query;
+    for (int i = 0; i < (query->other ? 2 : 1); i++) {
+        const qk_head_side *side = &p->of.sides[i];
+        if (side->failed > 0)
+            cli_error("warning: %s/manifest.json: %zu head%s no numbers; the first is %s",
+                      i == 0 ? query->results : query->other, side->failed,
+                      side->failed == 1 ? " has" : "s have", side->first_failed);
+    }
+}
+
 /* ---- running ---------------------------------------------------------------------------- */
 
 static int print_heads(const printed *p)
@@ -203,6 +216,7 @@ static int run_heads(cli_call *call)
         cli_error("note: no head has %s here: the fields are empty; 'qkscope explain COLUMN' "
                   "says where a column comes from",
                   p.of.empty);
+    tell_failed(&p);
     int code = print_heads(&p);
     qk_columns_free(&columns);
     return code;

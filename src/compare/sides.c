@@ -231,6 +231,12 @@ static qk_status read_folder(qk__comparing *c, qk__opened *side, const char *fol
         if (strcmp(qk__json_string(run, "model"), side->model) == 0)
             warn_again(c, json_object_get(run, "warnings"));
     }
+    const char *failed;
+    const size_t failures = qk__manifest_failures(&side->manifest, &failed);
+    if (failures > 0)
+        qk__compare_warn(c, "%s: %s/manifest.json: %zu head%s no numbers; the first is %s",
+                         side->letter, folder, failures, failures == 1 ? " has" : "s have",
+                         failed);
     warn_of_level(c, side, folder);
     side->facts = describe_folder(side, folder);
     return read_repeats(c, side, err);

@@ -48,6 +48,9 @@ qk_status qk__tell_side(qk__store *store, const char *set, const char *other, bo
     const qk__table_folder *folder = &qk__store_set_of(store, set)->sources[0];
     qk_columns *rows;
     double alone;
+    const char *failed;
+    side->failed = qk__manifest_failures(&folder->manifest, &failed);
+    snprintf(side->first_failed, sizeof side->first_failed, "%s", failed);
     QK_TRY(tell_lengths(store, set, false, side->lengths, err));
     if (ablation)
         QK_TRY(qk__ablation_lengths(store, set, side->lengths, side->ablation, err));

@@ -365,3 +365,19 @@ int qk__manifest_query_heads(const qk__manifest *manifest)
     bool known = layers > 0 && layers < most && heads > 0 && heads < most;
     return known ? (int)(layers * heads) : 0;
 }
+
+size_t qk__manifest_failures(const qk__manifest *manifest, const char **first)
+{
+    size_t i, most = 0;
+    const json_t *run;
+    *first = "";
+    json_array_foreach(manifest->runs, i, run)
+    {
+        const json_t *failures = json_object_get(run, "failures");
+        if (json_array_size(failures) <= most)
+            continue;
+        most = json_array_size(failures);
+        *first = qk__json_string(json_array_get(failures, 0), "head");
+    }
+    return most;
+}

@@ -31,6 +31,9 @@ QK_MUST_CHECK qk_status qk__manifest_read(qk__manifest *manifest, const char *fo
                                           qk_error *err);
 void qk__manifest_free(qk__manifest *manifest);
 
+/* How many heads failed in the run where most did, and the first of them; of a study 0. */
+size_t qk__manifest_failures(const qk__manifest *manifest, const char **first);
+
 /* The run that wrote a table; NULL: no listed run. */
 const json_t *qk__manifest_owner(const qk__manifest *manifest, const char *table);
 

@@ -66,3 +66,13 @@ def test_all_queries_of_a_key_head_fail(qkscope, tmp_path, turn, threads):
         write_head(tmp_path / "c", name, x, np.arange(rows), **PLAIN)
     said = qkscope("analyze", tmp_path / "c", "-o", tmp_path / "o", "--threads", threads, expect=1)
     assert "row 6000" in said.err and not (tmp_path / "o").exists()
+
+
+def test_lists_and_comparisons_say_that_heads_failed(qkscope, capture, tmp_path):
+    """They have no rows, and a list of the others looks whole."""
+    for name, words in (("a", ""), ("b", "--from-position 1")):
+        qkscope("pca", capture, *words.split(), "-o", tmp_path / name, expect=3)
+    said = f"warning: %s{tmp_path}/a/manifest.json: 4 heads have no numbers; the first is l00h00q\n"
+    assert said % "" in qkscope("heads", tmp_path / "a", "--format", "list", expect=0).err
+    assert qkscope("heads", tmp_path / "a", tmp_path / "b", expect=0).err.count("4 heads have no numbers") == 2
+    assert said % "a: " in qkscope("compare", tmp_path / "a", tmp_path / "b", "-o", tmp_path / "c", expect=0).err
