@@ -268,6 +268,7 @@ REFUSED = {
         ({"rope": rope([[*OF_THETA[:3], OF_THETA[3] / 8]] * 2, type="llama3")}, "not those of theta 50 alone .*llama3"),
         ({"rope": rope([[*OF_THETA[:3], 0.0]] * 2)}, "not those of theta"),
         ({"rope": rope([OF_THETA] * 2, theta=None)}, "no rope.theta"),
+        ({"rope": rope([OF_THETA] * 2, type="dynamic")}, ".dynamic. depend on the length of a text"),
     ],
 }
 

@@ -14,7 +14,7 @@ ABOUT = "mean queries by rotary pair (.pt), for vLLM, SGLang, TensorRT-LLM; of a
 STATS = "triattention.pt"
 FILES = (STATS,)
 KEYWORDS = ("model", "held_out")
-_BY_LENGTH = ("dynamic", "longrope")  # types of RoPE whose frequencies change with the length of a text
+BY_LENGTH = ("dynamic", "longrope")  # types of RoPE whose frequencies change with the length of a text
 _PARTS = ("q_mean_real", "q_mean_imag", "q_abs_mean")
 
 
@@ -27,7 +27,7 @@ def one_rotation(of: Rotary) -> Rotation:
         if one.frequencies != first.frequencies:
             raise DataError(f"{of.heads.where}: layer {layer} turns by other frequencies than layer 0, and the format has room for "
                             "those of one layer")
-    if of.rope.type in _BY_LENGTH:
+    if of.rope.type in BY_LENGTH:
         warn(f"frequencies of this RoPE ({of.rope.type}) depend on the length of a text: those of short ones are written")
     return first
 

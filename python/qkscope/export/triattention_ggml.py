@@ -9,7 +9,7 @@ from .._call import DataError, NotFoundError
 from ._files import config, float32
 from ._request import Made, Request
 from ._rotary import Rotary, Rotation, rotary
-from .triattention import one_rotation
+from .triattention import BY_LENGTH, one_rotation
 
 ABOUT = "the same (TRIA .bin), for forks of llama.cpp; of a capture before RoPE"
 STATS, MADE_FROM = "triattention.bin", "triattention-made-from.json"
@@ -21,7 +21,11 @@ _HEADER = 64
 def settle(of: Rotary) -> Rotation:
     """As that of triattention."""
     numpy = need_numpy()
-    heads, rotation = of.heads, one_rotation(of)
+    heads = of.heads
+    if of.rope.type in BY_LENGTH:
+        raise DataError(f"{heads.where}: frequencies of this RoPE ({of.rope.type}) depend on the length of a text, and theta is all that the "
+                        "format says of RoPE: triattention has room for those of short texts")
+    rotation = one_rotation(of)
     count, theta = len(rotation.frequencies), of.rope.theta
     if rotation.interleaved:
         raise DataError(f"{heads.where}: pairs of dimensions are interleaved, and readers of the format take halves")
