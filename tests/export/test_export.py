@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """qkscope.export and qkscope-export: each format against NumPy on the rows, from rows and from moments; what is refused, and that
 nothing is written then."""
+import contextlib
 import json
+import sys
 import warnings
 
 import numpy as np
@@ -214,6 +216,17 @@ def test_the_program_says_what_it_wrote(heads, before, after, tmp_path, capsys):
     assert json.loads(out) == {"format": "q-filters", "output": str(tmp_path / "c"), "heads": 4, "unsure": 0, "says": "",
                                "files": ["model.safetensors", "config.json"]}
     assert err == "warning: sink=4 does nothing for q-filters\n"
+
+
+def test_a_list_that_cannot_be_written_is_a_failure(monkeypatch, capsys):
+    with open("/dev/full", "w", buffering=1) as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        with pytest.raises(SystemExit) as ended:
+            main(["--list"])
+        monkeypatch.undo()
+        assert ended.value.code == 1 and "qkscope-export: [Errno 28]" in capsys.readouterr().err
+        with contextlib.suppress(OSError):
+            full.close()
 
 
 def test_the_program_refuses(before, tmp_path, capsys):

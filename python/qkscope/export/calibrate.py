@@ -26,7 +26,7 @@ from ..outcomes import Export
 from . import FORMATS, _check, export, format_of
 from ._files import check_place
 from ._rotary import Layer, Rotary, model_rope
-from .cli import attempt, finish_parser, tell
+from .cli import Parser, attempt, finish_parser, tell
 
 BUNDLED = Path(__file__).with_name("passages.jsonl")  # of the King James Bible
 _PASSAGES, _HELD_OUT = 20, 5  # of them
@@ -200,7 +200,7 @@ _CAPTURE = {
 
 
 def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="qkscope-calibrate", description=DESCRIPTION, epilog=EXAMPLES, allow_abbrev=False,
+    parser = Parser(prog="qkscope-calibrate", description=DESCRIPTION, epilog=EXAMPLES, allow_abbrev=False,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add("model", metavar="MODEL", help="a folder, a GGUF file, or org/name on the Hub")

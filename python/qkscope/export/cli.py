@@ -47,8 +47,19 @@ _TYPES = {**dict.fromkeys(("q_per_kv_group", "from_position", "sink", "recent", 
 _LETTERS = {"model": "-m", "threads": "-j"}
 
 
+class Parser(argparse.ArgumentParser):
+    """argparse passes over texts that cannot be written."""
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        try:
+            print(message, end="", file=file or sys.stderr, flush=True)
+        except OSError as error:
+            print(f"{self.prog}: {error}", file=sys.stderr)
+            sys.exit(1)
+
+
 def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="qkscope-export", description=DESCRIPTION + LIST, epilog=EXAMPLES, allow_abbrev=False,
+    parser = Parser(prog="qkscope-export", description=DESCRIPTION + LIST, epilog=EXAMPLES, allow_abbrev=False,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("format", metavar="FORMAT", help="one of those above")
     parser.add_argument("results", metavar="RESULTS", help="a capture, or org/name of one on the Hub; or an ablation's folder")
@@ -81,9 +92,9 @@ def tell(args: argparse.Namespace, made: Export) -> None:
         print(json.dumps({"format": made.format, "output": str(made.folder), "files": list(made.files), "heads": made.heads,
                           "unsure": made.unsure, "says": made.says}, indent=2))
     elif not args.quiet:
-        unsure = f"; the sign of {made.unsure} is not sure" if made.unsure else ""
+        unsure = f"; the sign of {made.unsure} of their query heads is not sure" if made.unsure else ""
         says = f": {made.says}" if made.says else ""
-        print(f"{made.heads} head{'s' * (made.heads != 1)} for {made.format}{unsure}{says}",
+        print(f"{made.heads} {'key ' * bool(unsure)}head{'s' * (made.heads != 1)} for {made.format}{unsure}{says}",
               *(made.folder / name for name in made.files), sep="\n")
 
 

@@ -15,7 +15,7 @@ from ._duo_means import scores_by_means
 from ._files import CONFIG, config, number
 from ._request import Made, Request
 
-ABOUT = "how much key heads need far keys, for DuoAttention; of an ablation, or a capture before RoPE"
+ABOUT = "how much key heads need far keys, for DuoAttention; of an ablation, a capture with attention, or one before RoPE"
 SCORES = "full_attention_heads.tsv"
 FILES = (SCORES, CONFIG)
 KEYWORDS = ("model", "sink", "recent", "length", "from_")
