@@ -45,9 +45,9 @@ static qk_status check_first(const qk__run *run, qk_error *err)
             qk_capture_path(run->capture), kept_of(run), first, first);
     return qk__fail(
         err, QK_ERR_ARGUMENT,
-        "%s: keeps %s, with those of first positions among them: leave --from-position out, or "
-        "capture again with --keep %s",
-        qk_capture_path(run->capture), kept_of(run),
+        "%s: keeps %s, with those of first positions among them, which are to be left out "
+        "(--from-position %lld): capture again with --keep %s",
+        qk_capture_path(run->capture), kept_of(run), (long long)from,
         from <= QK_MOST_FIRST ? "moments,first=K" : "rows");
 }
 

@@ -253,6 +253,11 @@ def changed(heads, name, change):
     return {**heads, name: {**heads[name], "vector": change(heads[name]["vector"])}}
 
 
+def stopped(folder):
+    (folder / ".units" / "ablate-0123456789abcdef").mkdir(parents=True)
+    return folder
+
+
 LOSSES = np.full((LAYERS, QUERIES), 0.1)
 REFUSED = [
     ("kvpress-stats", lambda f, h: write_capture(f, changed(h, "l01h02q", lambda x: np.where(x > 1, np.nan, x))), "l01h02q"),
@@ -265,6 +270,7 @@ REFUSED = [
     ("duo-attention", lambda f, h: write_ablation(f, LOSSES[:, :3]), "6 of 8 heads"),
     ("duo-attention", lambda f, h: write_ablation(f, -LOSSES), "no head loses anything"),
     ("duo-attention", lambda f, h: write_ablation(f, LOSSES, complete=False), "not complete"),
+    ("duo-attention", lambda f, h: stopped(f), "an ablation that was stopped: run the same qkscope ablate again"),
     ("duo-attention", lambda f, h: write_ablation(f, LOSSES, tables=["ablation.csv"], contents={"ablation.csv": {"bytes": 7}}),
      "ablation.csv is not as it was written"),
     ("duo-attention", lambda f, h: write_ablation(f, LOSSES, told=False), "no num_layers: run qkscope ablate again"),

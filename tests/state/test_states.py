@@ -200,7 +200,7 @@ def test_first_tokens_far_out(qkscope, tmp_path, groups):
 def test_from_another_position(qkscope, tmp_path, state, reservoir):
     apart = make_state.make_state(synthetic(tmp_path / "c", 2), tmp_path / "apart", first=4, reservoir=2)
     for capture, command, start, words in (
-            (state, "pca", 4, "again with --keep moments,first=K"), (state, "rotate", 99, "again with --keep rows"),
+            (state, "pca", 4, "left out (--from-position 4): capture again with --keep moments,first=K"), (state, "rotate", 99, "again with --keep rows"),
             (reservoir, "pca", 4, "moments,first=K"), (apart, "pca", 3, "give --from-position 4"),
             (apart, "analyze", 4, "plasticity without first positions (--from-position) needs all rows")):
         err = qkscope(command, capture, "-o", tmp_path / "out", "--from-position", start, expect=1).err

@@ -17,8 +17,14 @@ from .._settings import StrPath
 from ._files import origin
 
 
+def _is_unfinished(folder: Path) -> bool:
+    return not (folder / "manifest.json").exists() and any(folder.glob(".units/ablate-*"))
+
+
 def is_ablation(source: StrPath) -> bool:
-    """By its manifest.json."""
+    """By its manifest.json, or what an ablation that was stopped has left."""
+    if _is_unfinished(Path(os.fsdecode(source))):
+        return True
     try:
         told = json.loads((Path(os.fsdecode(source)) / "manifest.json").read_bytes())
     except (OSError, ValueError):
@@ -79,6 +85,8 @@ class Ablation(NamedTuple):
 
 def read_ablation(source: StrPath) -> Ablation:
     folder = Path(os.fsdecode(source))
+    if _is_unfinished(folder):
+        raise DataError(f"{folder}: is an ablation that was stopped: run the same qkscope ablate again, which goes on")
     call(lib.qk_results_check, path_of(folder, "results"))
     place = folder / "manifest.json"
     told = json.loads(place.read_bytes())
