@@ -7,7 +7,6 @@
 #include "recorder/recording.h"
 #include "sink/sink.h"
 #include "state/layer_moments.h"
-#include "stats/text_groups.h"
 
 static int64_t product(int64_t a, int64_t b)
 {
@@ -34,6 +33,17 @@ static int64_t count_windows(const qk_recorder_amount *amount)
     return (amount->tokens - 1) / size + 1;
 }
 
+/* As stats/text_groups.h has it, where the ids of texts count up. */
+static int64_t count_groups(const qk_recorder_amount *amount)
+{
+    int64_t count = 1;
+    if (amount->texts <= amount->groups)
+        return amount->texts;
+    while (2 * count <= amount->groups)
+        count *= 2;
+    return amount->groups > 0 ? count : 0;
+}
+
 static int64_t bucket_size(const qk_recorder_amount *amount)
 {
     const int64_t longest = window_size(amount);
@@ -54,8 +64,7 @@ typedef struct set_counts {
 
 static set_counts count_sets(const qk_recorder_amount *amount)
 {
-    const int64_t size = window_size(amount),
-                  groups = qk__text_groups_of(amount->texts, amount->groups);
+    const int64_t size = window_size(amount), groups = count_groups(amount);
     return (set_counts){.groups = groups > 0 ? groups : 1,
                         .buckets = count_buckets(amount),
                         .bins = qk_distance_bin(size - 1) + 1};
@@ -146,7 +155,7 @@ void qk_recorder_measure(const qk_recorder_selection *selection, const qk_model_
     *sizes = (qk_recorder_sizes){
         .rows = product(amount->texts, amount->tokens),
         .reservoir_rows = count_reservoir(amount),
-        .groups = qk__text_groups_of(amount->texts, amount->groups),
+        .groups = count_groups(amount),
         .buckets = count_buckets(amount),
         .row_bytes =
             (int64_t)(selection->num_q + selection->num_k) * dim * (int64_t)sizeof(float),

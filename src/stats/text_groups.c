@@ -91,16 +91,6 @@ uint64_t qk__text_groups_mask(const uint64_t *labels, size_t count, uint32_t lim
     return mask;
 }
 
-int64_t qk__text_groups_of(int64_t texts, int64_t limit)
-{
-    int64_t count = 1;
-    if (texts <= limit || limit <= 0)
-        return texts <= limit ? texts : 0;
-    while (2 * count <= limit)
-        count *= 2;
-    return count;
-}
-
 /* Joins groups until the last one, over the limit, has found a place. */
 static void join_groups(qk__text_groups *groups, uint32_t move[QK_MOST_GROUPS + 1])
 {

@@ -51,9 +51,6 @@ QK_MUST_CHECK qk_status qk__text_groups_find(qk__text_groups *groups, int64_t id
 QK_MUST_CHECK qk_status qk__text_groups_add(qk__text_groups *groups, const int64_t *ids,
                                             size_t count, qk_error *err);
 
-/* How many groups such a limit leaves of texts whose ids count up. */
-int64_t qk__text_groups_of(int64_t texts, int64_t limit);
-
 /* The most bits in which no more than `limit` of `count` labels differ: `mask` itself, or fewer of
  * them. Takes the square of count. */
 uint64_t qk__text_groups_mask(const uint64_t *labels, size_t count, uint32_t limit,
