@@ -25,6 +25,7 @@ typedef struct qk__opened {
     char *model_label;  /* its name in its folder */
     qk_text_lengths lengths;
     qk__manifest manifest;
+    qk__manifest own; /* of a study: that of the model */
     qk__hold watched; /* so that no run writes there meanwhile */
     json_t *facts;    /* what the manifest of the comparison says of it */
     /* the heads of both, by layer and query head, with all numbers that are compared */

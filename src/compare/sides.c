@@ -218,6 +218,29 @@ static qk_status read_repeats(qk__comparing *c, qk__opened *side, qk_error *err)
                          side->letter, side->model);
 }
 
+/* Of a study: the manifest in the folder of the model, which lists the runs. */
+static qk_status read_own(qk__opened *side, const char *folder, qk_error *err)
+{
+    size_t i;
+    const json_t *model;
+    json_array_foreach(json_object_get(side->manifest.root, "models"), i, model)
+    {
+        const char *name = qk__json_string(model, "folder");
+        qk__path path;
+        if (strcmp(qk__json_string(model, "model"), side->model) != 0 || !*name)
+            continue;
+        QK_TRY(qk__path_in(&path, folder, name, err));
+        return qk__manifest_read(&side->own, path.text, err);
+    }
+    return QK_OK;
+}
+
+/* The manifest that lists the runs of a side. */
+static const qk__manifest *runs_of(const qk__opened *side)
+{
+    return side->manifest.is_study ? &side->own : &side->manifest;
+}
+
 static qk_status read_folder(qk__comparing *c, qk__opened *side, const char *folder,
                              const char *model, qk_error *err)
 {
@@ -226,13 +249,14 @@ static qk_status read_folder(qk__comparing *c, qk__opened *side, const char *fol
     QK_TRY(check_tables(c, side, folder, err));
     QK_TRY(qk__store_add(c->tables, side->letter, folder, c->settings->force, err));
     QK_TRY(choose_model(c, side, folder, model, err));
+    QK_TRY(read_own(side, folder, err));
     for (size_t i = 0; i < json_array_size(side->manifest.runs); i++) {
         const json_t *run = json_array_get(side->manifest.runs, i);
         if (strcmp(qk__json_string(run, "model"), side->model) == 0)
             warn_again(c, json_object_get(run, "warnings"));
     }
     const char *failed;
-    const size_t failures = qk__manifest_failures(&side->manifest, &failed);
+    const size_t failures = qk__manifest_failures(runs_of(side), &failed);
     if (failures > 0)
         qk__compare_warn(c, "%s: %s/manifest.json: %zu head%s no numbers; the first is %s",
                          side->letter, folder, failures, failures == 1 ? " has" : "s have",
@@ -297,51 +321,17 @@ static void warn_of_widths(qk__comparing *c)
             json_number_value(a), json_number_value(b));
 }
 
-/* The manifest of the runs that made a side's numbers: of a study, that of the model in its folder. */
-static qk_status read_runs(const qk__opened *side, const char *name, qk__manifest *runs,
-                           qk_error *err)
-{
-    size_t i;
-    const json_t *model;
-    *runs = (qk__manifest){0};
-    json_array_foreach(json_object_get(side->manifest.root, "models"), i, model)
-    {
-        const char *folder = qk__json_string(model, "folder");
-        if (strcmp(qk__json_string(model, "model"), side->model) != 0 || !*folder)
-            continue;
-        const bool is_root = is_results(name);
-        const size_t length = is_root ? strlen(name) : (size_t)(strrchr(name, ':') - name);
-        char *path = qk__format("%.*s/%s", (int)length, name, folder);
-        qk_status status = path ? qk__manifest_read(runs, path, err) : qk__nomem(err);
-        free(path);
-        return status;
-    }
-    return QK_OK;
-}
-
 /* Differences of settings would be taken for those of models. */
 static qk_status warn_of_settings(qk__comparing *c, qk_error *err)
 {
     static const char *const SIDES[] = {"a", "b"};
-    const char *names[] = {c->settings->a, c->settings->b};
-    qk__manifest models[2] = {{0}, {0}};
-    const qk__manifest *of[2];
+    const qk__manifest *const of[] = {runs_of(&c->sides[0]), runs_of(&c->sides[1])};
     char *text = NULL;
-    qk_status status = QK_OK;
-    for (int s = 0; s < 2 && status == QK_OK; s++) {
-        const bool is_study = c->sides[s].manifest.is_study;
-        of[s] = is_study ? &models[s] : &c->sides[s].manifest;
-        if (is_study)
-            status = read_runs(&c->sides[s], names[s], &models[s], err);
-    }
-    if (status == QK_OK)
-        status = qk__runs_differ(of, SIDES, &text, err);
+    qk_status status = qk__runs_differ(of, SIDES, &text, err);
     if (text)
         qk__compare_warn(
             c, "a and b were computed differently, and differences are of that, too: %s", text);
     free(text);
-    for (int s = 0; s < 2; s++)
-        qk__manifest_free(&models[s]);
     return status;
 }
 
@@ -445,6 +435,7 @@ void qk__close_sides(qk__comparing *c)
         free(o->model);
         free(o->model_label);
         qk__manifest_free(&o->manifest);
+        qk__manifest_free(&o->own);
         qk_columns_free(&o->heads);
         qk_columns_free(&o->repeats);
         qk__place_release(&o->watched);

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import read_csv, read_json
+from conftest import ROOT, read_csv, read_json
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "pca"))
 
@@ -77,6 +77,15 @@ def staged(capture, target, stage, sampler):
 
 def warnings_of_settings(summary):
     return [w.split("too: ")[1] for w in summary["warnings"] if "computed differently" in w]
+
+
+def test_settings_have_the_names_of_the_manifest(captures):
+    """A setting that is called otherwise would be compared with nothing."""
+    listed = re.findall(r'\{"(\w*)", "(\w+)", "[\w.]*"\}', (ROOT / "src/tables/run_differences.c").read_text())
+    settings = read_json(captures / "of-long" / "manifest.json")["runs"][0]["settings"]
+    assert {section for section, _ in listed} - set(settings) <= {"", "attention"}  # which these captures do not keep
+    for section, name in listed:
+        assert name in (settings.get(section, {name}) if section else settings), (section, name)
 
 
 def test_settings_that_decide_numbers_are_named(qkscope, captures, tmp_path):
