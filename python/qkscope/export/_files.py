@@ -73,17 +73,26 @@ def check_place(folder: Path, names: tuple[str, ...], force: bool) -> None:
             raise _refuse(folder / name)
 
 
-def _link(beside: Path, folder: Path, names: Iterable[str]) -> None:
+def _take(file: Path, place: Path) -> None:
+    """Moves a file to where nothing is: FileExistsError."""
+    try:
+        os.link(file, place)
+    except FileExistsError:
+        raise
+    except OSError:  # there are file systems without links
+        place.open("xb").close()
+        os.replace(file, place)
+
+
+def _take_all(beside: Path, folder: Path, names: Iterable[str]) -> None:
     """Where another program has made a file since they were looked for, none of these stays."""
     made: list[Path] = []
     try:
         for name in names:
             try:
-                os.link(beside / name, folder / name)
+                _take(beside / name, folder / name)
             except FileExistsError:
                 raise _refuse(folder / name) from None
-            except OSError:  # there are file systems without links
-                os.replace(beside / name, folder / name)
             made.append(folder / name)
     except BaseException:
         for place in made:
@@ -101,7 +110,7 @@ def _write(folder: Path, files: dict[str, list[Any]], force: bool) -> None:
                 file.flush()
                 os.fsync(file.fileno())
         if not force:
-            _link(Path(beside), folder, files)
+            _take_all(Path(beside), folder, files)
         else:
             for name in files:
                 os.replace(Path(beside) / name, folder / name)

@@ -201,7 +201,7 @@ _CAPTURE = {
 
 def make_parser() -> argparse.ArgumentParser:
     parser = Parser(prog="qkscope-calibrate", description=DESCRIPTION, epilog=EXAMPLES, allow_abbrev=False,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+                    formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add("model", metavar="MODEL", help="a folder, a GGUF file, or org/name on the Hub")
     add("text", metavar="TEXT", nargs="*", help="files or folders of texts, as qkscope capture takes them")

@@ -60,7 +60,7 @@ class Parser(argparse.ArgumentParser):
 
 def make_parser() -> argparse.ArgumentParser:
     parser = Parser(prog="qkscope-export", description=DESCRIPTION + LIST, epilog=EXAMPLES, allow_abbrev=False,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+                    formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("format", metavar="FORMAT", help="one of those above")
     parser.add_argument("results", metavar="RESULTS", help="a capture, or org/name of one on the Hub; or an ablation's folder")
     groups = {name: parser.add_argument_group(name) for name in ("Output", "Input", "Formats", "Running")}
