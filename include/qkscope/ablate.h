@@ -72,8 +72,8 @@ typedef struct qk_ablation_effect {
     double drift, drift_lo, drift_hi; /* KL(p || p'), nats a token */
     double changed; /* share of tokens whose loss or drift is not that of the unchanged text */
     int64_t changed_texts; /* different texts that have such tokens */
-    double
-        changed_delta_hi; /* of the interval of delta over these tokens and texts alone; NaN: nearly all are of one text */
+    /* upper end of the interval of delta over these tokens and texts alone; NaN: nearly all are of one text */
+    double changed_delta_hi;
     double repeated,
         novel; /* delta on tokens whose pair with the token before occurred before, and on other tokens */
     double share, share_lo,
@@ -111,9 +111,9 @@ QK_API QK_MUST_CHECK qk_status qk_ablation_run(const qk_ablation_settings *setti
                                                qk_ablation_outcome *outcome, qk_error *err);
 QK_API void qk_ablation_outcome_free(qk_ablation_outcome *outcome);
 
-/* What an effect says of its change. In order: unchanged, no token changed; harmless, changed_delta_hi is below the tolerance
- * and at least QK_CHANGED_TEXTS texts changed; needed, the interval begins
- * above 0 and p_corrected is at most 0.05; else undecided. Reads those members alone. */
+/* What an effect says of its change. In order: unchanged, no token changed; harmless, changed_delta_hi is below the
+ * tolerance and at least QK_CHANGED_TEXTS texts changed; needed, the interval of delta begins above 0 and p_corrected
+ * is at most 0.05; else undecided. Reads those members alone. */
 typedef enum qk_ablation_verdict {
     QK_VERDICT_UNCHANGED,
     QK_VERDICT_HARMLESS,

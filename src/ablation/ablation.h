@@ -37,7 +37,7 @@ enum {
     QK__LEAST_CONTROLS = 3,
 };
 
-/* A removal raises the loss, or lowers it, where the corrected p is at most this. */
+/* A loss rises or falls for certain where the corrected p is at most this. */
 #define QK__MOST_P 0.05
 
 /* A change, without a head. */

@@ -44,7 +44,7 @@ static void rate(const qk__ablation *a, size_t trial, bool drift, int first, int
         out->without[g] = tokens[g] > 0 ? sum[g] / tokens[g] : NAN;
 }
 
-/* A trial's delta over the tokens that it changed alone, and the degrees of freedom that texts have by these. */
+/* A trial's delta per token that it changed. Returns the degrees of freedom of texts that weigh by such tokens. */
 static double rate_changed(const qk__ablation *a, size_t trial, repeated *out)
 {
     size_t trials;
@@ -110,8 +110,8 @@ static void add_share(const qk__ablation *a, size_t group, const repeated *delta
     e->share_hi = i.hi;
 }
 
-/* The interval of beyond: another choice of texts would move it, and so would other draws, whose mean has such a variance.
- * Degrees of freedom by Welch and Satterthwaite. */
+/* The interval of beyond, which other texts would move, and other draws: of_draws is the variance of their mean. Degrees
+ * of freedom by Welch and Satterthwaite. */
 static void add_beyond(const qk__ablation *a, const repeated *beyond, double of_draws,
                        qk_ablation_effect *e)
 {
@@ -245,19 +245,23 @@ static qk_status correct(qk_ablation_outcome *o, bool singles, qk_error *err)
     return status;
 }
 
-/* Leaves out shares of a removal that is not decided: the ratio to what may be 0 has no such interval. */
+static bool is_of_group(const qk_ablation_effect *e, const qk_ablation_effect *other)
+{
+    return (e->layer >= 0) == (other->layer >= 0) && strcmp(e->group, other->group) == 0;
+}
+
+/* Leaves out shares of a removal that is not decided: the ratio to what may be 0 has no such interval. Effects of a
+ * group stand together. */
 static void drop_shares(qk_ablation_outcome *o)
 {
-    for (size_t i = 0; i < o->num_effects; i++) {
-        qk_ablation_effect *e = &o->effects[i];
+    qk_ablation_effect *const all = o->effects;
+    for (size_t i = 0, end = 0; i < o->num_effects; i = end) {
         bool decided = false;
-        for (size_t j = 0; j < o->num_effects && !decided; j++)
-            decided = strcmp(o->effects[j].what, "remove") == 0 &&
-                      (o->effects[j].layer >= 0) == (e->layer >= 0) &&
-                      strcmp(o->effects[j].group, e->group) == 0 &&
-                      o->effects[j].p_corrected <= QK__MOST_P;
-        if (!decided)
-            e->share = e->share_lo = e->share_hi = NAN;
+        for (; end < o->num_effects && is_of_group(&all[end], &all[i]); end++)
+            decided |=
+                strcmp(all[end].what, "remove") == 0 && all[end].p_corrected <= QK__MOST_P;
+        for (size_t j = i; j < end && !decided; j++)
+            all[j].share = all[j].share_lo = all[j].share_hi = NAN;
     }
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Verdicts on changes of heads. A loss that is not significant may still be harmful: with few texts nothing is
- * significant. So the interval is compared with a loss that the user accepts. Tokens that the change does not reach have no
- * part in that, nor texts without others: a window of 64 tokens costs nothing in texts of 70, whatever it costs in longer ones. Of many heads that
- * do nothing, one in forty has an interval above 0. So a head is needed only where p is small after correction. */
+ * significant. So the interval is compared with a loss that the user accepts. It is of the tokens that the change reaches, and
+ * of their texts: a window of 64 tokens costs nothing in texts of 70, whatever it costs in longer ones. Of many heads that do
+ * nothing, one in forty has an interval above 0. So a head is needed only where p is small after correction. */
 #include <assert.h>
 
 #include "ablation/ablation.h"

@@ -31,8 +31,8 @@ typedef struct side_name {
 static side_name name_side(const qk_compare_outcome *o, int side)
 {
     side_name name;
-    snprintf(name.text, sizeof name.text, o->unlike ? "%c (%.15g)" : "%c", "ab"[side],
-             o -> tokens[side]);
+    const double tokens = o->tokens[side];
+    snprintf(name.text, sizeof name.text, o->unlike ? "%c (%.15g)" : "%c", "ab"[side], tokens);
     return name;
 }
 

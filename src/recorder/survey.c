@@ -321,7 +321,7 @@ static int compare_ids(const void *a, const void *b)
     return by_id ? by_id : (x->number > y->number) - (x->number < y->number);
 }
 
-/* Gives texts of equal tokens the id of the first. The first of those with an id speaks for all of them. */
+/* Gives texts of equal tokens the id of the first; then all texts of an id have one `first`. */
 static void unite_equal(qk__recording *r)
 {
     qk__text_print *print = (qk__text_print *)(void *)r->text_ids.data;
